@@ -64,12 +64,8 @@ TWINS = {
         ("it is not known whose memory it is", {"Evidence=write": "Evidence=residency"}),
         ("memory stays where it is", {"Evidence=write": "Evidence=write\nFollow=no"}),
     ],
-    "s-near": [
-        ("being apart costs the same where all is near", {"Policies=auto": "Policies=auto\nOff=sorted"}),
-    ],
-    "s-stays": [
-        ("memory stays where it is", {"Policies=auto": "Policies=auto\nOff=stays"}),
-    ],
+    "s-near": [("being apart costs the same where all is near", {"Policies=auto": "Policies=auto\nOff=sorted"})],
+    "s-stays": [("memory stays where it is", {"Policies=auto": "Policies=auto\nOff=stays"})],
     "s-streams": [
         ("what is used alone counts as shared", {"[Variant gathered-auto]": "[Variant gathered-auto]\nOff=alone"}),
         ("it is not known who uses what", {"Mode=auto": "Mode=auto\n[Policy each Memory]\nEvidence=residency"}),
@@ -83,20 +79,14 @@ TWINS = {
         ("the new rule allows what the old one did", {"ForkImbalance=new": "ForkImbalance=old"}),
         ("threads are awake when they are born", {"AsleepSec=50ms": "AsleepSec=0"}),
     ],
-    "s-flip": [
-        ("nobody has a home", {"Mode=auto": "Mode=none"}),
-    ],
+    "s-flip": [("nobody has a home", {"Mode=auto": "Mode=none"})],
     "s-fork-homes": [
         ("nobody has a home", {"Mode=spread": "Mode=none"}),
         ("nobody is spread", {"Mode=spread": "Mode=compress"}),
         ("a single thread may share its memory", {"[Variant auto]": "[Variant auto]\nOff=alone"}),
     ],
-    "s-hyst": [
-        ("no veto", {"NiceTries=2": "NiceTries=0"}),
-    ],
-    "s-hyst-homes": [
-        ("any gain is enough", {"MinGainPermille=30": "MinGainPermille=0"}),
-    ],
+    "s-hyst": [("no veto", {"NiceTries=2": "NiceTries=0"})],
+    "s-hyst-homes": [("any gain is enough", {"MinGainPermille=30": "MinGainPermille=0"})],
     "s-ilv": [
         ("nearly all of it may stay on one node", {
             "Mode=auto": "Mode=auto\n[Policy auto Memory]\nEvenOut=no\nEvidence=residency",
@@ -107,12 +97,8 @@ TWINS = {
         }),
         ("the narrow one needs both nodes", {"Threads=8": "Threads=16"}),
     ],
-    "s-jvm": [
-        ("nobody has a home", {"Mode=auto": "Mode=none"}),
-    ],
-    "s-ovl": [
-        ("nobody looks at the CPUs", {"Daemon=yes": "Daemon=no"}),
-    ],
+    "s-jvm": [("nobody has a home", {"Mode=auto": "Mode=none"})],
+    "s-ovl": [("nobody looks at the CPUs", {"Daemon=yes": "Daemon=no"})],
     "s-own": [
         ("both are brought together at once", {"Daemon=yes": "Off=await-apart"}),
         ("nobody sees who uses what", {"Mode=auto": "Mode=auto\n[Policy auto Memory]\nEvidence=residency"}),
@@ -127,46 +113,22 @@ TWINS = {
         ("teams are split", {"Daemon=yes": "Off=buddies"}),
         ("all share all", {"SharedBy=8": ""}),
     ],
-    "s-bound": [
-        ("who is bound is not counted where it is", {"Daemon=yes": "Off=bound"}),
-    ],
-    "s-reach": [
-        ("all who wait for a CPU count on its node", {"Daemon=yes": "Off=reach"}),
-    ],
-    "s-newcomers": [
-        ("each job's memory lies apart from it", {"FirstTouch=thread": "FirstTouch=interleave"}),
-    ],
-    "s-others": [
-        ("what nobody manages does not count", {"Daemon=yes": "Off=others"}),
-    ],
-    "s-in-vain": [
-        ("all get a home", {"Daemon=yes": "Off=in-vain"}),
-    ],
+    "s-bound": [("who is bound is not counted where it is", {"Daemon=yes": "Off=bound"})],
+    "s-reach": [("all who wait for a CPU count on its node", {"Daemon=yes": "Off=reach"})],
+    "s-newcomers": [("each job's memory lies apart from it", {"FirstTouch=thread": "FirstTouch=interleave"})],
+    "s-others": [("what nobody manages does not count", {"Daemon=yes": "Off=others"})],
+    "s-in-vain": [("all get a home", {"Daemon=yes": "Off=in-vain"})],
     "s-idle-core": [
         ("nobody is pushed", {"Daemon=yes": "Off=push"}),
         ("siblings cost nothing", {"Daemon=yes": "Off=siblings"}),
     ],
-    "s-pauses": [
-        ("they want no more than on average", {"Daemon=yes": "Off=pauses"}),
-    ],
-    "s-pool": [
-        ("what they want at times is what they want", {"Daemon=yes": "Off=pauses"}),
-    ],
-    "s-parts": [
-        ("the cgroup is one group", {"Daemon=yes": "Off=parts"}),
-    ],
-    "s-widen": [
-        ("what each uses alone does not count", {"Daemon=yes": "Off=alone"}),
-    ],
-    "s-beside": [
-        ("what is wide gets a home of several nodes", {"[Variant blind]": "[Variant blind]\nOff=beside"}),
-    ],
-    "s-starves": [
-        ("it waits for its memory", {"Daemon=yes": "Off=starves"}),
-    ],
-    "s-room": [
-        ("threads go where others are", {"Daemon=yes": "Off=room"}),
-    ],
+    "s-pauses": [("they want no more than on average", {"Daemon=yes": "Off=pauses"})],
+    "s-pool": [("what they want at times is what they want", {"Daemon=yes": "Off=pauses"})],
+    "s-parts": [("the cgroup is one group", {"Daemon=yes": "Off=parts"})],
+    "s-widen": [("what each uses alone does not count", {"Daemon=yes": "Off=alone"})],
+    "s-beside": [("what is wide gets a home of several nodes", {"[Variant blind]": "[Variant blind]\nOff=beside"})],
+    "s-starves": [("it waits for its memory", {"Daemon=yes": "Off=starves"})],
+    "s-room": [("threads go where others are", {"Daemon=yes": "Off=room"})],
     "s-pref": [
         ("nobody has a home", {"Mode=compress": "Mode=none"}),
         ("each for itself", {"GroupBy=workload": "GroupBy=process"}),
@@ -179,9 +141,7 @@ TWINS = {
         ("one thread uses it all", {"Threads=16": "Threads=1"}),
         ("nobody looks who uses what", {"Evidence=write": "Evidence=residency"}),
     ],
-    "s-push": [
-        ("nobody claims a core", {"IdleClaim=yes": "IdleClaim=no"}),
-    ],
+    "s-push": [("nobody claims a core", {"IdleClaim=yes": "IdleClaim=no"})],
     "s-push-homes": [
         ("nobody has a home", {"Mode=auto": "Mode=none"}),
         ("homes where they were born", {"Mode=auto": "Mode=auto\nNodes=0"}),
@@ -194,33 +154,21 @@ TWINS = {
         ("nobody has a home", {"Mode=spread": "Mode=none"}),
         ("the first try is far ahead", {"MinAgeSec=0": "MinAgeSec=1h"}),
     ],
-    "s-settle": [
-        ("the period is always the same", {"ScanMaxSec=1min": "ScanMaxSec=1s"}),
-    ],
-    "s-shell": [
-        ("short jobs are spread", {"Mode=auto": "Mode=interleave"}),
-    ],
-    "s-steal1": [
-        ("no stealing", {"Steal=yes": "Steal=no"}),
-    ],
+    "s-settle": [("the period is always the same", {"ScanMaxSec=1min": "ScanMaxSec=1s"})],
+    "s-shell": [("short jobs are spread", {"Mode=auto": "Mode=interleave"})],
+    "s-steal1": [("no stealing", {"Steal=yes": "Steal=no"})],
     "s-steal2": [
         ("no lending", {"Steal=yes": "Steal=no"}),
         ("nothing lent beyond the node", {"Scope=machine": "Scope=node"}),
     ],
-    "s-swap": [
-        ("nobody has a home", {"Mode=auto": "Mode=none"}),
-    ],
+    "s-swap": [("nobody has a home", {"Mode=auto": "Mode=none"})],
     "s-uneven": [
         ("nobody lives on loans", {"[Variant homes]": "[Variant homes]\nOff=loans"}),
         ("nobody has a home", {"Mode=auto": "Mode=none"}),
         ("nothing is lent, so it gets both nodes", {"Mode=auto": "Mode=auto\n[Policy p Steal]\nSteal=no"}),
     ],
-    "s-veto": [
-        ("no veto", {"NiceTries=2": "NiceTries=0", "NiceTries=5": "NiceTries=0"}),
-    ],
-    "s-vma": [
-        ("no scan is completed by force", {"ForceComplete=yes": "ForceComplete=no"}),
-    ],
+    "s-veto": [("no veto", {"NiceTries=2": "NiceTries=0", "NiceTries=5": "NiceTries=0"})],
+    "s-vma": [("no scan is completed by force", {"ForceComplete=yes": "ForceComplete=no"})],
     "s-vma-daemon": [
         ("no scan is completed by force", {"ForceComplete=yes": "ForceComplete=no"}),
         ("nobody looks who uses what", {"Evidence=write": "Evidence=residency"}),
