@@ -310,6 +310,12 @@ void tree_assert_why(const Tree *t, ActWhy expected)
                         act_why_name(expected));
 }
 
+void tree_tick_to(Tree *t, ActWhy expected)
+{
+    tree_tick(t);
+    tree_assert_why(t, expected);
+}
+
 void tree_assert_bound(const Tree *t, const char *path, const char *expected)
 {
     CLEANUP_BITMAP hwloc_bitmap_t set = hwloc_bitmap_alloc();

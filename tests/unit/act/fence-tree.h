@@ -58,5 +58,7 @@ void tree_assert_memory(const Tree *t, ActFenceKind kind, const char *path, cons
 void tree_set_memory(Tree *t, uint64_t node_0, uint64_t node_1);
 /* Why the group is fenced, or is not. */
 void tree_assert_why(const Tree *t, ActWhy expected);
+/* After a tick. */
+void tree_tick_to(Tree *t, ActWhy expected);
 /* What fences_bound() shows; NULL: that there is no fence. */
 void tree_assert_bound(const Tree *t, const char *path, const char *expected);

@@ -79,6 +79,12 @@ void fixture_crash(Fixture *f)
     f->act = act_free(f->act);
 }
 
+void fixture_restart(Fixture *f)
+{
+    fixture_crash(f);
+    fixture_start(f);
+}
+
 void fixture_world_process(Fixture *f, pid_t pid, const char *cpuset)
 {
     size_t at = f->world.n_processes;

@@ -40,6 +40,7 @@ CpuMask fixture_mask(Fixture *f, const char *list);
 /* Opens the journal (again): the act of a new process, after one that ended without a word. */
 void fixture_start(Fixture *f);
 void fixture_crash(Fixture *f);
+void fixture_restart(Fixture *f); /* both */
 
 /* Puts a process into the World. */
 void fixture_world_process(Fixture *f, pid_t pid, const char *cpuset);

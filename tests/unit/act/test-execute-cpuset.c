@@ -28,8 +28,7 @@ static void test_cpuset_changes(void **state)
     assert_mask(f, 100, "2-3");
     f->processes[0].cpuset = fixture_mask(f, "2-7");
     fixture_tick(f);
-    fixture_crash(f);
-    fixture_start(f);
+    fixture_restart(f);
     fixture_restore(f, 3, 0);
     assert_mask(f, 100, "2-7");
 }
@@ -45,8 +44,7 @@ static void test_cpuset_cut_unseen(void **state)
     assert_true(act_record_set_cpuset(f->record, 110, "0-2,4-7"));
     assert_true(act_record_pin(f->record, 101, "1-2")); /* by somebody */
     assert_mask(f, 100, "0-2");
-    fixture_crash(f);
-    fixture_start(f);
+    fixture_restart(f);
     fixture_restore(f, 3, 1);
     assert_mask(f, 101, "1-2");
     for (pid_t tid = 100; tid <= 110; tid += 10) {
@@ -67,8 +65,7 @@ static void test_cpuset_elsewhere(void **state)
         assert_true(act_record_set_cpuset(f->record, pid, "5-7"));
     assert_true(act_record_pin(f->record, 101, "6-7")); /* by somebody */
     assert_mask(f, 100, "5-7");
-    fixture_crash(f);
-    fixture_start(f);
+    fixture_restart(f);
     fixture_restore(f, 3, 1);
     for (pid_t pid = 100; pid <= 110; pid += 10) {
         assert_true(act_record_set_cpuset(f->record, pid, "0-7"));

@@ -119,8 +119,7 @@ static void test_own_original(void **state)
     text = fixture_journal(f);
     assert_non_null(strstr(text, "\nthread pid=100 start=1000 tid=101 born=1000 original=5 whole=no\n"));
 
-    fixture_crash(f);
-    fixture_start(f);
+    fixture_restart(f);
     fixture_restore(f, 3, 0);
     assert_mask(f, 100, "0-7");
     assert_mask(f, 101, "5");
@@ -253,8 +252,7 @@ static void test_lend_fails_halfway(void **state)
     fixture_tick(f);
     act_record_advance(f->record, 5);
     fixture_tick(f);
-    fixture_crash(f);
-    fixture_start(f);
+    fixture_restart(f);
     fixture_restore(f, 3, 0);
 }
 

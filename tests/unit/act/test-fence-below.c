@@ -33,8 +33,7 @@ static void test_not_alone(void **state)
     Tree *t = *state;
 
     tree_write(t, TREE_V1 "a/.b/cgroup.procs", "102\n");
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_SHARED);
+    tree_tick_to(t, ACT_WHY_SHARED);
 }
 
 static void test_below_foreign(void **state)
@@ -44,8 +43,7 @@ static void test_below_foreign(void **state)
     tree_tick(t);
     tree_write(t, TREE_V1 "a/b/cpuset.cpus", "0-3\n");
     tree_write(t, TREE_V1 "a/cpuset.cpus", "0-5\n");
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_FOREIGN);
+    tree_tick_to(t, ACT_WHY_FOREIGN);
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a/b", "0-5");
 }
 
@@ -56,8 +54,7 @@ static void test_below_chosen(void **state)
 
     tree_write(t, TREE_V1 "a/b/cpuset.cpus", "0-3\n");
     tree_write(t, TREE_V1 "a/b/cgroup.procs", "");
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_SHARED);
+    tree_tick_to(t, ACT_WHY_SHARED);
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-7");
     assert_int_equal(fences_restore(t->fences), 0);
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a/b", "0-3");
@@ -90,8 +87,7 @@ static void test_made_again_meanwhile(void **state)
 {
     Tree *t = *state;
 
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_UP);
+    tree_tick_to(t, ACT_WHY_UP);
     make_again(t);
     tree_tick(t);
     tree_assert_bound(t, "/a", NULL);
@@ -117,8 +113,7 @@ static void test_renamed(void **state)
 {
     Tree *t = *state;
 
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_UP);
+    tree_tick_to(t, ACT_WHY_UP);
     tree_write(t, TREE_V1 "a/below/cpuset.cpus", "0-3\n");
     rename_it(t);
     tree_tick(t);
@@ -215,8 +210,7 @@ static void test_chosen_while_down(void **state)
 {
     Tree *t = *state;
 
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_UP);
+    tree_tick_to(t, ACT_WHY_UP);
     assert_true(fences_admit(t->fences, 100, tree_mask(t, "0-4")));
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-7");
     tree_write(t, TREE_V1 "a/b/cpuset.cpus", "0-3\n");

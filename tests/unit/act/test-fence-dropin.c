@@ -31,8 +31,7 @@ static void up(Tree *t, const char *before, const char *dropin)
     tree_write(t, "sys/fs/cgroup" TREE_UNIT "/cpuset.cpus", before);
     if (dropin)
         tree_write(t, CPUS_DROPIN, dropin);
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_UP);
+    tree_tick_to(t, ACT_WHY_UP);
     assert_dropin(t, "0-3");
 }
 
@@ -104,8 +103,7 @@ static void test_foreign(void **state)
     up(t, "\n", NULL);
     tree_write(t, "sys/fs/cgroup" TREE_UNIT "/cpuset.cpus", "2-5\n");
     tree_write(t, CPUS_DROPIN, "[Service]\nAllowedCPUs=2-5\n");
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_FOREIGN);
+    tree_tick_to(t, ACT_WHY_FOREIGN);
     restore(t, "2-5");
     assert_dropin(t, "2-5");
 }
@@ -139,8 +137,7 @@ static void test_down(void **state)
     assert_dropin(t, NULL);
 
     t->world->groups[0].n_leases = 0;
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_UP);
+    tree_tick_to(t, ACT_WHY_UP);
     t->world->workloads[0].paused = true;
     tree_tick(t);
     assert_int_equal(t->journal->n_fences, 0);

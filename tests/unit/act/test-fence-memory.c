@@ -4,7 +4,6 @@
  * and put back. */
 
 #include "act/fence/place.h"
-#include "base/parse.h"
 #include "fence-tree.h"
 
 #include <fcntl.h>
@@ -38,8 +37,7 @@ static void test_up(void **state)
     ActHost host;
     Tree *t = *state;
 
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_UP);
+    tree_tick_to(t, ACT_WHY_UP);
     assert_v1(t, "0-3", "0");
     assert_means(t, true);
     fences_host(t->fences, &host);
@@ -109,8 +107,7 @@ static void test_lend(void **state)
     tree_tick(t);
     assert_true(fences_admit(t->fences, 100, tree_mask(t, "0-4")));
     t->world->groups[0].n_leases = 1;
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_BORROWS);
+    tree_tick_to(t, ACT_WHY_BORROWS);
     assert_v1(t, "0-7", "0");
     assert_means(t, true);
     /* A thread of somebody's hand. */
@@ -168,8 +165,7 @@ static void test_foreign(void **state)
 
     tree_tick(t);
     tree_write(t, TREE_V1 "a/cpuset.mems", "1\n");
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_UP); /* the CPUs are nobody else's */
+    tree_tick_to(t, ACT_WHY_UP); /* the CPUs are nobody else's */
     assert_v1(t, "0-3", "1");
     assert_means(t, false);
     assert_int_equal(fences_restore(t->fences), 0);

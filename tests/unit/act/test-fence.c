@@ -15,8 +15,7 @@ static void test_up(void **state)
 {
     Tree *t = *state;
 
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_UP);
+    tree_tick_to(t, ACT_WHY_UP);
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-3");
     /* What the rest of the program is shown is what there is without it. */
     tree_assert_bound(t, "/a", "0-7");
@@ -24,8 +23,7 @@ static void test_up(void **state)
     tree_assert_bound(t, "/ab", NULL);
     assert_true(fences_hold(t->fences, 101));
     assert_false(fences_hold(t->fences, 102));
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_UP);
+    tree_tick_to(t, ACT_WHY_UP);
     assert_int_equal(fences_restore(t->fences), 0);
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-7");
     assert_int_equal(t->journal->n_fences, 0);
@@ -37,8 +35,7 @@ static void test_another_meanwhile(void **state)
 {
     Tree *t = *state;
 
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_UP);
+    tree_tick_to(t, ACT_WHY_UP);
     tree_write(t, TREE_V1 "a/cpuset.cpus", "2-5\n");
     tree_assert_bound(t, "/a", NULL);
     tree_assert_bound(t, "/a/b", NULL);
@@ -58,12 +55,10 @@ static void test_lend(void **state)
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-7");
     assert_false(fences_hold(t->fences, 100));
     t->world->groups[0].n_leases = 1;
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_BORROWS);
+    tree_tick_to(t, ACT_WHY_BORROWS);
     /* Not up again at once. */
     t->world->groups[0].n_leases = 0;
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_BORROWS);
+    tree_tick_to(t, ACT_WHY_BORROWS);
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-7");
     /* Nobody of a fence: always. */
     assert_true(fences_admit(t->fences, 999, NULL));
@@ -82,20 +77,16 @@ static void test_goes(void **state)
 {
     Tree *t = *state;
 
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_UP);
+    tree_tick_to(t, ACT_WHY_UP);
     t->world->workloads[0].paused = true;
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_PAUSED);
+    tree_tick_to(t, ACT_WHY_PAUSED);
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-7");
     assert_int_equal(t->journal->n_fences, 0);
     /* Another policy. */
     t->world->workloads[0].paused = false;
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_UP);
+    tree_tick_to(t, ACT_WHY_UP);
     t->wish = ACT_WISH_AFFINITY;
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_POLICY);
+    tree_tick_to(t, ACT_WHY_POLICY);
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-7");
 }
 
@@ -105,24 +96,19 @@ static void test_not_up(void **state)
 
     /* A thread that is not to be touched; one that is not at home yet. */
     t->world->tasks[1].hands = TASK_HANDS_FOREIGN;
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_HANDS);
+    tree_tick_to(t, ACT_WHY_HANDS);
     t->world->tasks[1].hands = TASK_HANDS_FREE;
     t->world->tasks[1].allowed = tree_mask(t, "0-7");
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_SETTLING);
+    tree_tick_to(t, ACT_WHY_SETTLING);
     t->world->tasks[1].allowed = tree_mask(t, "0-3");
     /* Somebody of no policy, in a cgroup below. */
     tree_write(t, TREE_V1 "a/b/cgroup.procs", "102\n");
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_SHARED);
+    tree_tick_to(t, ACT_WHY_SHARED);
     tree_write(t, TREE_V1 "a/b/cgroup.procs", "");
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_UP);
+    tree_tick_to(t, ACT_WHY_UP);
     /* It was narrowed by hand. */
     t->world->tasks[0].hands = TASK_HANDS_REPINNED;
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_HANDS);
+    tree_tick_to(t, ACT_WHY_HANDS);
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-7");
 }
 
@@ -131,8 +117,7 @@ static void test_wide(void **state)
     Tree *t = *state;
 
     t->world->groups[0].home = tree_mask(t, "0-7");
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_WIDE);
+    tree_tick_to(t, ACT_WHY_WIDE);
     assert_int_equal(t->journal->n_fences, 0);
 }
 
@@ -142,8 +127,7 @@ static void test_reserved(void **state)
 
     t->world->cpus[0].usable = false;
     t->world->tasks[0].allowed = t->world->tasks[1].allowed = tree_mask(t, "1-3");
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_UP);
+    tree_tick_to(t, ACT_WHY_UP);
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "1-3");
 }
 
@@ -153,8 +137,7 @@ static void test_foreign(void **state)
 
     tree_tick(t);
     tree_write(t, TREE_V1 "a/cpuset.cpus", "2-5\n");
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_FOREIGN);
+    tree_tick_to(t, ACT_WHY_FOREIGN);
     tree_assert_bound(t, "/a", NULL);
     assert_int_equal(fences_restore(t->fences), 0);
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "2-5");
@@ -168,8 +151,7 @@ static void test_offline(void **state)
     tree_tick(t);
     tree_write(t, "sys/devices/system/cpu/online", "0-2,4-7\n");
     tree_write(t, TREE_V1 "a/cpuset.cpus", "0-2\n");
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_UP);
+    tree_tick_to(t, ACT_WHY_UP);
     tree_crash(t);
     tree_start(t);
     assert_int_equal(fences_restore(t->fences), 0);
@@ -189,8 +171,7 @@ static void test_crash(void **state)
     assert_int_equal(t->journal->n_fences, 0);
 
     /* What somebody else set since is his. */
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_UP);
+    tree_tick_to(t, ACT_WHY_UP);
     tree_crash(t);
     tree_write(t, TREE_V1 "a/cpuset.cpus", "3\n");
     tree_start(t);
@@ -207,8 +188,7 @@ static void test_left_over(void **state)
     tree_tick(t);
     tree_crash(t);
     tree_start(t);
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_UP);
+    tree_tick_to(t, ACT_WHY_UP);
     tree_assert_bound(t, "/a", "0-7");
     assert_int_equal(fences_restore(t->fences), 0);
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-7");
@@ -222,11 +202,9 @@ static void test_forgets(void **state)
     tree_write(t, "proc/sys/kernel/osrelease", "6.1.0-40-amd64\n");
     tree_start(t);
     t->wish = ACT_WISH_AUTO;
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_FORGETS);
+    tree_tick_to(t, ACT_WHY_FORGETS);
     t->wish = ACT_WISH_CPUSET;
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_UP);
+    tree_tick_to(t, ACT_WHY_UP);
     /* Masks may be others now than those the World has. */
     assert_false(fences_admit(t->fences, 100, tree_mask(t, "0-3")));
     fences_sense(t->fences);
@@ -248,11 +226,9 @@ static void test_unit(void **state)
     assert_int_equal(t->journal->n_fences, 1);
     /* It has said yes, and not written yet. */
     t->result[false] = 0;
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_CHANGING);
+    tree_tick_to(t, ACT_WHY_CHANGING);
     tree_write(t, "sys/fs/cgroup" TREE_UNIT "/cpuset.cpus", "0-3\n");
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_UP);
+    tree_tick_to(t, ACT_WHY_UP);
     tree_assert_bound(t, TREE_UNIT, "0-7");
 
     /* On the way down nothing that is outside is given. */
@@ -293,8 +269,7 @@ static void test_unit_crossed(void **state)
     t->obeys = true;
     tree_tick(t);
     assert_string_equal(t->asked, "x.service=0-3;x.service=2-5;");
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_FOREIGN);
+    tree_tick_to(t, ACT_WHY_FOREIGN);
     tree_assert_cpus(t, ACT_FENCE_CGROUP2, TREE_UNIT, "2-5");
     assert_int_equal(fences_restore(t->fences), 0);
     tree_assert_cpus(t, ACT_FENCE_CGROUP2, TREE_UNIT, "2-5");
@@ -353,8 +328,7 @@ static void test_unit_refused(void **state)
 
     tree_tick(t);
     t->result[false] = -EACCES;
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_REFUSED);
+    tree_tick_to(t, ACT_WHY_REFUSED);
     assert_int_equal(fences_means(t->fences, t->world->groups[0].id).error, EACCES);
     assert_true(fences_admit(t->fences, 100, tree_mask(t, "0-4")));
     /* It is not asked in every tick. */
@@ -368,8 +342,7 @@ static void stop_unit(Tree *t, const char *before, const char *asked)
     tree_tick(t);
     t->result[false] = 0;
     tree_write(t, "sys/fs/cgroup" TREE_UNIT "/cpuset.cpus", "0-3\n");
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_UP);
+    tree_tick_to(t, ACT_WHY_UP);
 
     t->world->processes[0].gone = t->world->tasks[0].gone = true;
     assert_int_equal(unlinkat(t->root_fd, "sys/fs/cgroup" TREE_UNIT "/cpuset.cpus", 0), 0);
@@ -504,8 +477,7 @@ static void test_libcpuset(void **state)
     fences_host(t->fences, &host);
     assert_false(host.cpusetfs || host.cpuset1 || host.cpuset2);
     assert_int_equal(host.libcpuset, libcpuset_is_built());
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_HOST);
+    tree_tick_to(t, ACT_WHY_HOST);
 
     assert_int_equal(libcpuset_set_cpus(&t->root_fd, "/a", set), libcpuset_is_built() ? -ENOSPC : -ENOSYS);
     assert_int_equal(hwloc_bitmap_set(set, PARSE_CPU_MAX), 0);
@@ -523,8 +495,7 @@ static void test_cpusetfs(void **state)
     t->fences->host.cpusetfs = true; /* as if it were the real one */
     t->wish_memory = true;
     tree_set_memory(t, 100, 0);
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_UP);
+    tree_tick_to(t, ACT_WHY_UP);
     assert_int_equal(fences_means(t->fences, t->world->groups[0].id).kind, ACT_FENCE_CPUSETFS);
     tree_assert_cpus(t, ACT_FENCE_CPUSETFS, "/a", "0-3");
     tree_assert_memory(t, ACT_FENCE_CPUSETFS, "/a", "0");
@@ -540,8 +511,7 @@ static void test_cpusetfs(void **state)
     t->fences->host.cpusetfs = true;
     for (pid_t pid = 100; pid <= 101; pid++)
         tree_write(t, pid == 100 ? "proc/100/cgroup" : "proc/101/cgroup", "4:cpuset:/\n");
-    tree_tick(t);
-    tree_assert_why(t, ACT_WHY_ROOT);
+    tree_tick_to(t, ACT_WHY_ROOT);
 }
 
 int main(void)

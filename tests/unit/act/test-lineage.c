@@ -54,8 +54,7 @@ static void born(Fixture *f, pid_t pid)
 
 static void crash_and_restore(Fixture *f)
 {
-    fixture_crash(f);
-    fixture_start(f);
+    fixture_restart(f);
     assert_int_equal(act_restore(f->act, NULL, NULL, NULL), 0);
     assert_mask(f, 100, "0-7");
     assert_mask(f, 96, "0-3");
@@ -90,8 +89,7 @@ static void test_innocent_later(void **state)
     act_record_advance(f->record, 10);
     assert_true(act_record_fork(f->record, 90, 200));
     assert_true(act_record_pin(f->record, 200, "0-3"));
-    fixture_crash(f);
-    fixture_start(f);
+    fixture_restart(f);
     fixture_restore(f, 1, 0);
     assert_mask(f, 200, "0-3");
     assert_mask(f, 300, "0-7");
@@ -108,8 +106,7 @@ static void test_ending(void **state)
     act_record_advance(f->record, 10);
     assert_true(act_record_fork(f->record, 201, 202));
     act_record_set_ending(f->record, 201);
-    fixture_crash(f);
-    fixture_start(f);
+    fixture_restart(f);
     assert_int_equal(act_restore(f->act, NULL, NULL, NULL), 0);
     assert_mask(f, 202, "0-7");
 }
@@ -132,8 +129,7 @@ static void test_exiting(void **state)
     act_record_advance(f->record, 10);
     assert_true(act_record_fork(f->record, 201, 202));
     act_record_set_exiting(f->record, 201);
-    fixture_crash(f);
-    fixture_start(f);
+    fixture_restart(f);
     assert_int_equal(act_restore(f->act, NULL, NULL, NULL), 0);
     assert_mask(f, 202, "0-7");
 }

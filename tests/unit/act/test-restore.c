@@ -28,19 +28,13 @@ static int setup(void **state)
     return 0;
 }
 
-static void restart(Fixture *f)
-{
-    fixture_crash(f);
-    fixture_start(f);
-}
-
 static void test_threads(void **state)
 {
     Fixture *f = *state;
 
     assert_true(act_record_pin(f->record, 101, "2"));
     assert_true(act_record_clone(f->record, 100, 102));
-    restart(f);
+    fixture_restart(f);
     fixture_restore(f, 2, 1);
     assert_mask(f, 100, "0-7");
     assert_mask(f, 101, "2");
@@ -49,7 +43,7 @@ static void test_threads(void **state)
 
     /* It is forgotten now. */
     assert_true(act_record_pin(f->record, 100, "0-3"));
-    restart(f);
+    fixture_restart(f);
     fixture_restore(f, 0, 0);
     assert_mask(f, 100, "0-3");
 }
@@ -110,7 +104,7 @@ static void test_children(void **state)
     assert_true(act_record_pin(f->record, 240, "1"));
     assert_true(act_record_add_process(f->record, 300, 1, 300, "0-3")); /* a stranger */
 
-    restart(f);
+    fixture_restart(f);
     fixture_restore(f, 5, 0);
     assert_mask(f, 200, "0-7");
     assert_mask(f, 201, "0-7");
@@ -133,7 +127,7 @@ static void test_parent_gone(void **state)
     /* The number is used again, by somebody who likes the same CPUs. */
     assert_true(act_record_add_process(f->record, 100, 1, 100, "0-3"));
     assert_true(act_record_fork(f->record, 100, 501));
-    restart(f);
+    fixture_restart(f);
     fixture_restore(f, 1, 0);
     assert_mask(f, 200, "0-7");
     assert_mask(f, 100, "0-3");
@@ -165,7 +159,7 @@ static void test_one(void **state)
     assert_mask(f, 200, "0-7");
     assert_mask(f, 400, "0-3");
     assert_mask(f, 401, "0-3");
-    restart(f);
+    fixture_restart(f);
     fixture_restore(f, 2, 0);
     assert_mask(f, 401, "0-7");
 }
@@ -179,7 +173,7 @@ static void test_failure_stays(void **state)
     assert_mask(f, 100, "0-3");
     assert_mask(f, 101, "0-7");
     act_record_fail(f->record, 100, ACT_E_RETRY, 1);
-    restart(f);
+    fixture_restart(f);
     assert_int_equal(act_restore(f->act, NULL, NULL, NULL), -EAGAIN);
     fixture_restore(f, 1, 0);
     assert_mask(f, 100, "0-7");
@@ -313,8 +307,7 @@ static void test_fork_of_before(void **state)
     assert_true(act_record_fork(f->record, 100, 150));
     assert_true(act_record_pin(f->record, 150, "0-7"));
     assert_true(act_record_pin(f->record, 100, "0-7"));
-    fixture_crash(f);
-    fixture_start(f);
+    fixture_restart(f);
     act_record_set_fork(f->record, 150, ACT_FORK_RUNNING);
     act_record_set_hook(f->record, end_of_other_fork, &n_asked);
     assert_int_equal(act_restore(f->act, NULL, NULL, NULL), 0);
@@ -506,7 +499,7 @@ static void test_compaction(void **state)
         text,
         "\nprocess pid=200 start=1020 group=100 session=100 place=1 since=1020 original=0-7 whole=yes\n"));
     assert_int_equal(act_statistics(f->act)->n_journal_failures, 0);
-    restart(f);
+    fixture_restart(f);
     fixture_restore(f, 1, 0);
     assert_mask(f, 200, "0-7");
     assert_true(intern_pool_size(f->act->journal->pool) <= 4);

@@ -163,6 +163,12 @@ void fixture_commit(Fixture *f, const PlanOutcome *outcomes)
     assert_world(f->world);
 }
 
+void fixture_place(Fixture *f)
+{
+    fixture_plan(f, true);
+    fixture_commit(f, NULL);
+}
+
 void fixture_assert_settled(Fixture *f, bool slow)
 {
     fixture_plan(f, slow);
@@ -173,10 +179,15 @@ void fixture_assert_settled(Fixture *f, bool slow)
     }
 }
 
+void fixture_wait(Fixture *f, uint64_t usec)
+{
+    f->world->now_usec += usec;
+    f->world->tick++;
+}
+
 void fixture_tick(Fixture *f)
 {
-    f->world->tick++;
-    f->world->now_usec += FIXTURE_TICK_USEC;
+    fixture_wait(f, FIXTURE_TICK_USEC);
 }
 
 void fixture_home(Fixture *f)

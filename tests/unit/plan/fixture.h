@@ -42,10 +42,14 @@ void fixture_cpus(Fixture *f, int first, int last, uint16_t busy, uint16_t wait)
 void fixture_plan(Fixture *f, bool slow);
 /* Commits it, all done (outcomes NULL), and asserts that the World is consistent. */
 void fixture_commit(Fixture *f, const PlanOutcome *outcomes);
+/* Both, in a slow tick, all done. */
+void fixture_place(Fixture *f);
 /* Asserts that planning again changes nothing (I9). */
 void fixture_assert_settled(Fixture *f, bool slow);
 /* Time goes on by one tick; loads stay. */
 void fixture_tick(Fixture *f);
+/* The same by one tick of so long. */
+void fixture_wait(Fixture *f, uint64_t usec);
 /* fixture_plan() + fixture_commit() of the homes. */
 void fixture_home(Fixture *f);
 

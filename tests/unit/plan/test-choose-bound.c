@@ -33,8 +33,7 @@ static void test_bound(void **state)
         }
         if (!bound)
             world_process(f.world, 100)->yielded = true; /* to be left alone, and it may be anywhere */
-        fixture_plan(&f, true);
-        fixture_commit(&f, NULL);
+        fixture_place(&f);
         assert_nodes(&f, 100, NULL);
         assert_nodes(&f, 200, bound ? "1" : "0");
         fixture_assert_settled(&f, true);

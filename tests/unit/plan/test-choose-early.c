@@ -14,8 +14,7 @@ static void next_tick(Fixture *f)
         f->world->tasks[i].run_before_permille = f->world->tasks[i].run_permille;
         f->world->tasks[i].wait_before_permille = f->world->tasks[i].wait_permille;
     }
-    f->world->now_usec += 100000;
-    f->world->tick++;
+    fixture_wait(f, 100000);
 }
 
 /* A program that was given a node while it read its input has four threads now: seen twice, or once when they want
@@ -48,8 +47,7 @@ static void outgrow(uint32_t n_changes, bool by_far)
     world_sum(f.world);
     f.world->groups[0].demand_permille = 4000;
     f.world->groups[0].n_changes = n_changes;
-    f.world->now_usec += 100000;
-    f.world->tick++;
+    fixture_wait(&f, 100000);
     fixture_plan(&f, false);
     if (!by_far) {
         assert_int_equal(f.plan.n_homes, 0); /* in the tick before they had not begun */
@@ -244,8 +242,7 @@ static void test_settled(void **state)
     fixture_plan(&f, true);
     assert_false(f.plan.settled); /* where its memory is is not known */
     set_memory(&f, 100, (uint64_t[]){1000, 0});
-    fixture_plan(&f, true);
-    fixture_commit(&f, NULL);
+    fixture_place(&f);
     seconds(&f, 1);
     set_memory(&f, 100, (uint64_t[]){1000, 0});
     fixture_plan(&f, true);
@@ -410,8 +407,7 @@ static void test_guessed_memory(void **state)
             world_process(f.world, 100 + 100 * i)->rss_bytes = mb * MIB;
         }
         seconds(&f, 3);
-        fixture_plan(&f, true);
-        fixture_commit(&f, NULL);
+        fixture_place(&f);
         for (int i = 0; i < 3; i++)
             here += hwloc_bitmap_isset(group_of(&f, 100 + 100 * i)->home_nodes, 0) != 0;
         assert_true(mb > 0 ? here == 3 : here < 3);

@@ -55,8 +55,7 @@ static void test_switched(void **state)
         f.world->kernel_balances = i % 2;
         for (unsigned k = 0; k < 70; k++) {
             seconds(&f, 1);
-            fixture_plan(&f, true);
-            fixture_commit(&f, NULL);
+            fixture_place(&f);
         }
         assert_nodes(&f, 100, i % 2 ? NULL : "0-1");
         assert_int_equal(group_of(&f, 100)->roams, i % 2);
@@ -87,8 +86,7 @@ static void test_starves(void **state)
         f.world->groups[0].frozen_until_usec = frozen ? f.world->now_usec + 5000000 : 0;
         set_demand(&f, 100, 500, starves ? 500 : 300);
         fixture_cpus(&f, 0, 7, 1000, 0);
-        fixture_plan(&f, true);
-        fixture_commit(&f, NULL);
+        fixture_place(&f);
         assert_int_equal(group_of(&f, 100)->home_nodes == fixture_mask(&f, "0"), !starves);
     }
 }

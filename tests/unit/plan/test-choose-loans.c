@@ -71,15 +71,13 @@ static void test_beside_others(void **state)
             set_demand(&f, 200, 1000, 0);
         }
         set_demand(&f, 100, 1000, 0);
-        fixture_plan(&f, true);
-        fixture_commit(&f, NULL);
+        fixture_place(&f);
         assert_nodes(&f, 100, cases[i].home);
         assert_true(group_of(&f, 100)->roams == !cases[i].home);
         fixture_assert_settled(&f, true);
         if (cases[i].home) { /* and that is how it stays */
             seconds(&f, 60);
-            fixture_plan(&f, true);
-            fixture_commit(&f, NULL);
+            fixture_place(&f);
             assert_nodes(&f, 100, cases[i].home);
         }
     }

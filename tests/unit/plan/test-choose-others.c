@@ -50,8 +50,7 @@ static void test_never_placed(void **state)
             task->run_permille = task->run_ewma_permille = 667;
             task->wait_permille = task->wait_ewma_permille = 333;
         }
-        fixture_plan(&f, true);
-        fixture_commit(&f, NULL);
+        fixture_place(&f);
         assert_nodes(&f, 200, "0");
     }
 }

@@ -50,8 +50,7 @@ static void test_first_home(void **state)
     fixture_policy(&f, "a", AUTO);
     add_job(&f, 100, 1, 2, 1);
     world_process(f.world, 100)->memory_awaited = true;
-    fixture_plan(&f, true);
-    fixture_commit(&f, NULL);
+    fixture_place(&f);
     assert_nodes(&f, 100, "1");
     fixture_done(&f);
 
@@ -63,8 +62,7 @@ static void test_first_home(void **state)
     seconds(&f, 3);
     fixture_plan(&f, false);
     assert_int_equal(f.plan.n_actions, 0);
-    fixture_plan(&f, true);
-    fixture_commit(&f, NULL);
+    fixture_place(&f);
     assert_nodes(&f, 100, "1");
 }
 
@@ -149,8 +147,7 @@ static void test_expected_and_idle(void **state)
     fixture_policy(&f, "a", "[Placement]\nMode=auto\n[Workload]\nMinAgeSec=0\nExpectWidth=14\n");
     add_job(&f, 100, 14, 8, 1);
     set_demand(&f, 100, 10, 0);
-    fixture_plan(&f, true);
-    fixture_commit(&f, NULL);
+    fixture_place(&f);
     assert_int_equal(hwloc_bitmap_weight(group_of(&f, 100)->home_nodes), 2);
     fixture_done(&f);
 
@@ -186,12 +183,10 @@ static void test_young(void **state)
         fixture_task(&f, 100, tid, 0)->allowed = fixture_mask(&f, "16-23");
     set_demand(&f, 100, 500, 150);
     seconds(&f, 2);
-    fixture_plan(&f, true);
-    fixture_commit(&f, NULL);
+    fixture_place(&f);
     assert_nodes(&f, 100, "2");
     seconds(&f, 5);
-    fixture_plan(&f, true);
-    fixture_commit(&f, NULL);
+    fixture_place(&f);
     assert_int_equal(hwloc_bitmap_weight(group_of(&f, 100)->home_nodes), 2);
 }
 
@@ -217,8 +212,7 @@ static void test_bounds(void **state)
     fixture_plan(&f, true);
     assert_int_equal(f.plan.n_actions, 0);
     f.world->workloads[0].paused = false;
-    fixture_plan(&f, true);
-    fixture_commit(&f, NULL);
+    fixture_place(&f);
     assert_nodes(&f, 200, "2");
     assert_nodes(&f, 300, NULL); /* its cpuset has none of Nodes= */
     assert_int_equal(f.plan.n_refused[PLAN_REASON_NO_CPUS], 1);
@@ -228,8 +222,7 @@ static void test_bounds(void **state)
     fixture_init(&f, FOUR);
     fixture_policy(&f, "a", "[Placement]\nMode=auto\nMaxNodes=1\n[Workload]\nMinAgeSec=0\n");
     add_job(&f, 100, 20, 0, 1);
-    fixture_plan(&f, true);
-    fixture_commit(&f, NULL);
+    fixture_place(&f);
     assert_int_equal(hwloc_bitmap_weight(group_of(&f, 100)->home_nodes), 1);
 }
 
@@ -434,8 +427,7 @@ static void test_flip(void **state)
             fixture_find(&f, groups[i].pid, groups[i].pid + (pid_t)k)->last_cpu.i = groups[i].cpus[k];
     }
     fixture_cpus(&f, 0, 11, 1000, 0);
-    fixture_plan(&f, true);
-    fixture_commit(&f, NULL);
+    fixture_place(&f);
     for (size_t i = 0; i < ARRAY_SIZE(groups); i++)
         assert_nodes(&f, groups[i].pid, groups[i].nodes);
     fixture_assert_settled(&f, true);

@@ -18,7 +18,7 @@ static void test_few_of_many(void **state)
         fixture_home(&f);
         assert_int_equal(f.world->n_groups, 1);
         assert_ptr_equal(f.world->groups[0].home_nodes, fixture_mask(&f, "0"));
-        wait_usec(&f, 60 * SEC);
+        fixture_wait(&f, 60 * SEC);
         f.world->groups[0].demand_permille = f.world->groups[0].want_permille = 2000;
         set_memory(&f, 10, 0, 1024 * MIB);
         set_memory(&f, 20, 0, (more ? 4096 : 2048) * MIB);
@@ -37,8 +37,7 @@ static void test_holds(void **state)
     setup(&f, FIXED0);
     p = world_process(f.world, 10);
     assert_false(follow_holds(f.world, f.policies, p));
-    fixture_plan(&f, true);
-    fixture_commit(&f, NULL);
+    fixture_place(&f);
     p = world_process(f.world, 10);
     g = &f.world->groups[0];
     assert_true(follow_holds(f.world, f.policies, p));
@@ -95,7 +94,7 @@ static void test_pinned(void **state)
     fixture_find(&f, 10, 11)->hands = TASK_HANDS_FOREIGN;
     assert_true(follow_holds(f.world, f.policies, p));
     end_order(&f, 10, FOLLOW_END_CANCELLED, 0, 0);
-    wait_usec(&f, 60 * SEC);
+    fixture_wait(&f, 60 * SEC);
     set_memory(&f, 10, 0, 64 * MIB);
 
     /* It may run on all nodes, or its policy takes no heed of who pinned it. */

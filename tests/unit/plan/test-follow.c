@@ -27,7 +27,7 @@ static void test_follows(void **state)
     assert_ptr_equal(move_of(&f, 10)->to, fixture_mask(&f, "0"));
 
     /* It is under way. */
-    wait_usec(&f, SEC);
+    fixture_wait(&f, SEC);
     follow_progress(f.world, a->subject, 24 * MIB);
     assert_int_equal(move_of(&f, 10)->todo_bytes, 40 * MIB);
     fixture_plan(&f, true);
@@ -42,7 +42,7 @@ static void test_follows(void **state)
     /* What was known before says nothing now. */
     assert_true(follow_wants_look(f.world, world_process(f.world, 10)));
     assert_refused(&f, PLAN_REASON_EVIDENCE);
-    wait_usec(&f, 2 * SEC);
+    fixture_wait(&f, 2 * SEC);
     set_memory(&f, 10, 63 * MIB, MIB);
     assert_false(follow_wants_look(f.world, world_process(f.world, 10)));
     assert_refused(&f, PLAN_REASON_MEMORY_NEAR);
@@ -57,10 +57,9 @@ static void test_never_inside_the_home(void **state)
     CLEANUP(fixture_done) Fixture f;
 
     setup(&f, "[Placement]\nMode=fixed\nNodes=0-1\n");
-    fixture_plan(&f, true);
-    fixture_commit(&f, NULL);
+    fixture_place(&f);
     assert_non_null(f.world->groups[0].home);
-    wait_usec(&f, SEC);
+    fixture_wait(&f, SEC);
     fixture_plan(&f, true);
     assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 0);
 }
@@ -101,7 +100,7 @@ static void test_refusals(void **state)
     assert_refused(&f, PLAN_REASON_RESIDENCY);
     move_of(&f, 10)->until_usec = f.world->now_usec;
 
-    wait_usec(&f, 3 * SEC);
+    fixture_wait(&f, 3 * SEC);
     assert_refused(&f, PLAN_REASON_EVIDENCE); /* older than the home, which is of this plan */
     assert_int_equal(world_set_process_memory(f.world, world_process(f.world, 10), NULL, 0), 0);
     assert_refused(&f, PLAN_REASON_EVIDENCE);
@@ -240,22 +239,20 @@ static void test_pauses(void **state)
         assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
         fixture_commit(&f, NULL);
         end_order(&f, 10, FOLLOW_END_NO_ROOM, 0, 0);
-        wait_usec(&f, pause - 1);
+        fixture_wait(&f, pause - 1);
         set_memory(&f, 10, 0, 64 * MIB);
         assert_refused(&f, PLAN_REASON_RESIDENCY);
-        wait_usec(&f, 1);
+        fixture_wait(&f, 1);
         set_memory(&f, 10, 0, 64 * MIB);
     }
-    fixture_plan(&f, true);
-    fixture_commit(&f, NULL);
+    fixture_place(&f);
     end_order(&f, 10, FOLLOW_END_DONE, MIB, 40 * MIB);
     assert_int_equal(move_of(&f, 10)->until_usec, f.world->now_usec + SEC);
-    wait_usec(&f, 5 * SEC);
+    fixture_wait(&f, 5 * SEC);
     set_memory(&f, 10, 23 * MIB, 41 * MIB);
     assert_refused(&f, PLAN_REASON_MEMORY_NEAR); /* what could not be moved is no reason */
     set_memory(&f, 10, 20 * MIB, 44 * MIB);
-    fixture_plan(&f, true);
-    fixture_commit(&f, NULL);
+    fixture_place(&f);
     end_order(&f, 10, FOLLOW_END_FAILED, MIB, 0);
     assert_int_equal(move_of(&f, 10)->until_usec, f.world->now_usec + 60 * SEC);
 }
@@ -271,12 +268,12 @@ static void test_ping_pong(void **state)
         assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
         fixture_commit(&f, NULL);
         end_order(&f, 10, FOLLOW_END_DONE, 64 * MIB, 0);
-        wait_usec(&f, 2 * SEC);
+        fixture_wait(&f, 2 * SEC);
         set_memory(&f, 10, i == 0 ? 64 * MIB : 0, i == 0 ? 0 : 64 * MIB);
         hwloc_bitmap_only(f.policies->policies[0]->nodes, i == 0 ? 1 : 0);
     }
     assert_refused(&f, PLAN_REASON_RESIDENCY);
-    wait_usec(&f, 60 * SEC);
+    fixture_wait(&f, 60 * SEC);
     set_memory(&f, 10, 0, 64 * MIB);
     fixture_plan(&f, true);
     assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
@@ -360,7 +357,7 @@ static void test_home_stays(void **state)
         set_memory(&f, 10, 1024 * MIB, 0);
         fixture_home(&f);
         assert_ptr_equal(f.world->groups[0].home_nodes, fixture_mask(&f, "0"));
-        wait_usec(&f, 60 * SEC);
+        fixture_wait(&f, 60 * SEC);
         f.world->groups[0].demand_permille = f.world->groups[0].want_permille = 2000;
         set_memory(&f, 10, 0, 1024 * MIB);
         move_of(&f, 10)->to = move_of(&f, 10)->last = moves ? fixture_mask(&f, "0") : NULL;

@@ -33,8 +33,7 @@ static const PlanFreeze *freeze_of(const Fixture *f, pid_t pid)
 static void plan_homes(Fixture *f)
 {
     seconds(f, 11);
-    fixture_plan(f, true);
-    fixture_commit(f, NULL);
+    fixture_place(f);
 }
 
 /* Frozen at 0.90, at a home of its own; thawed below 0.75, and not between. */

@@ -137,8 +137,7 @@ static void test_reassigned(void **state)
 
     /* To a group with the same home: the group must learn it all the same. */
     assert_int_equal(group_assign(f.world, f.policies, world_process(f.world, 1), 2), 0);
-    fixture_plan(&f, true);
-    fixture_commit(&f, NULL);
+    fixture_place(&f);
     assert_ptr_equal(f.world->groups[group_of(&f, 1)].home, fixture_mask(&f, "8-15"));
     fixture_assert_settled(&f, true);
 }

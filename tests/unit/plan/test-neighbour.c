@@ -21,8 +21,7 @@ static void test_fixed_neighbour(void **state)
     fixture_task(&f, 200, 200, 0); /* one thread would be packed onto one node */
     set_memory(&f, 200, (uint64_t[]){512, 0});
     seconds(&f, 11);
-    fixture_plan(&f, true);
-    fixture_commit(&f, NULL);
+    fixture_place(&f);
     assert_nodes(&f, 100, "0");
     assert_nodes(&f, 300, "1");
     fixture_assert_settled(&f, true);
@@ -43,8 +42,7 @@ static void test_moved_young(void **state)
     fixture_process(&f, 200, "b", NULL);
     for (pid_t tid = 200; tid < 208; tid++)
         fixture_task(&f, 200, tid, 0)->run_ewma_permille = 250;
-    fixture_plan(&f, true);
-    fixture_commit(&f, NULL);
+    fixture_place(&f);
     assert_nodes(&f, 100, "0");
     assert_nodes(&f, 200, "1");
 
@@ -52,8 +50,7 @@ static void test_moved_young(void **state)
     seconds(&f, 11);
     g->first_seen_usec = f.world->now_usec - 1000000;
     hwloc_bitmap_only(f.policies->policies[1]->nodes, 0);
-    fixture_plan(&f, true);
-    fixture_commit(&f, NULL);
+    fixture_place(&f);
     assert_nodes(&f, 100, "0");
     assert_nodes(&f, 200, "0");
     fixture_assert_settled(&f, true);

@@ -444,8 +444,7 @@ static void test_owners_who_wait(void **state)
     fixture_policy(&f, "b", "[Placement]\nMode=fixed\nNodes=1\n");
     fixture_process(&f, 20, "b", NULL);
     fixture_task(&f, 20, 20, 0);
-    fixture_plan(&f, true);
-    fixture_commit(&f, NULL);
+    fixture_place(&f);
     fixture_tick(&f);
     f.world->groups[0].backoff_until_tick = 0;
     for (size_t i = 0; i < f.world->n_tasks; i++)

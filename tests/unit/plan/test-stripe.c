@@ -80,12 +80,6 @@ static void end_order(Fixture *f, uint64_t moved)
                 });
 }
 
-static void wait_usec(Fixture *f, uint64_t usec)
-{
-    f->world->now_usec += usec;
-    f->world->tick++;
-}
-
 static const PlanAction *assert_ordered(Fixture *f, PlanRule rule, const char *from, const char *to,
                                         uint64_t mib)
 {
@@ -220,20 +214,19 @@ static void test_again(void **state)
 
         (void)assert_ordered(&f, PLAN_RULE_INTERLEAVE, "0", "0-1", 32);
         fixture_commit(&f, NULL);
-        wait_usec(&f, SEC / 10);
+        fixture_wait(&f, SEC / 10);
         end_order(&f, 32 * MIB);
         pause = move_of(&f)->until_usec - f.world->now_usec;
         assert_int_equal(pause, i == 0 ? 2 * SEC : MIN(2 * before, 60 * SEC));
-        wait_usec(&f, pause - 1);
+        fixture_wait(&f, pause - 1);
         set_memory(&f, 64, 0, 0, 0);
         assert_refused(&f, PLAN_REASON_RESIDENCY, pause - 1, pause);
-        wait_usec(&f, 1);
+        fixture_wait(&f, 1);
     }
     assert_int_equal(pause, 60 * SEC);
     /* Other nodes are another matter. */
     set_home(&f, "0-11", "0-2");
-    fixture_plan(&f, true);
-    fixture_commit(&f, NULL);
+    fixture_place(&f);
     assert_int_equal(move_of(&f)->n_vain, 0);
 }
 
@@ -247,18 +240,18 @@ static void test_uneven_by_address(void **state)
     set_memory(&f, 37, 31, 0, 0);
     (void)assert_ordered(&f, PLAN_RULE_INTERLEAVE, "0", "0-1", 3);
     fixture_commit(&f, NULL);
-    wait_usec(&f, SEC / 10);
+    fixture_wait(&f, SEC / 10);
     end_order(&f, 0);
-    wait_usec(&f, SEC);
+    fixture_wait(&f, SEC);
     set_memory(&f, 37, 31, 0, 0);
     assert_refused(&f, PLAN_REASON_MEMORY_EVEN, 3 * MIB, 5 * MIB);
     set_memory(&f, 43, 31, 0, 0);
     (void)assert_ordered(&f, PLAN_RULE_INTERLEAVE, "0", "0-1", 6);
     /* After one that moved some, all that is uneven counts again. */
     fixture_commit(&f, NULL);
-    wait_usec(&f, SEC / 10);
+    fixture_wait(&f, SEC / 10);
     end_order(&f, 3 * MIB);
-    wait_usec(&f, SEC);
+    fixture_wait(&f, SEC);
     set_memory(&f, 40, 34, 0, 0);
     (void)assert_ordered(&f, PLAN_RULE_INTERLEAVE, "0", "0-1", 3);
 }

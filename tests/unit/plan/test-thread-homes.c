@@ -54,8 +54,7 @@ static void test_start(void **state)
     place(&f);
     for (pid_t tid = 10; tid < 14; tid++)
         use(&f, tid, 1000 + (uint64_t)(tid % 2) * 1000, 0, 1000, 0);
-    f.world->now_usec += 2000000;
-    f.world->tick++;
+    fixture_wait(&f, 2000000);
     fixture_plan(&f, true);
     assert_int_equal(fixture_count(&f, PLAN_KIND_SET_HOME), 4);
     assert_int_equal(fixture_action(&f, PLAN_KIND_SET_HOME, 0)->rule, PLAN_RULE_OWN_NODE);
@@ -70,8 +69,7 @@ static void test_start(void **state)
     /* What is known no more puts them back into the hands of the kernel. */
     for (pid_t tid = 10; tid < 14; tid++)
         assert_int_equal(world_set_task_use(f.world, fixture_find(&f, 10, tid), NULL, 0, (TaskKey){0}, 0), 0);
-    f.world->now_usec += 20000000;
-    f.world->tick++;
+    fixture_wait(&f, 20000000);
     place(&f);
     assert_nodes(&f, (int[]){-1, -1, -1, -1});
     assert_ptr_equal(fixture_find(&f, 10, 10)->allowed, fixture_mask(&f, NULL));
@@ -102,19 +100,16 @@ static void test_flip(void **state)
 
     use(&f, 11, 1000, 0, 1000, 0);
     use(&f, 12, 0, 1000, 1000, 0);
-    f.world->now_usec += 500000;
-    f.world->tick++;
+    fixture_wait(&f, 500000);
     place(&f);
     assert_nodes(&f, (int[]){0, 1, 0, 1});
-    f.world->now_usec += 500000;
-    f.world->tick++;
+    fixture_wait(&f, 500000);
     place(&f);
     assert_nodes(&f, (int[]){0, 0, 1, 1});
 
     use(&f, 11, 450, 550, 1000, 0);
     use(&f, 12, 550, 450, 1000, 0);
-    f.world->now_usec += 2000000;
-    f.world->tick++;
+    fixture_wait(&f, 2000000);
     place(&f);
     assert_nodes(&f, (int[]){0, 0, 1, 1});
 }
@@ -276,8 +271,7 @@ static void test_one_too_many(void **state)
                 (unsigned)i == k % 2 ? 300 + 100 * k : 200 + 100 * k;
         }
         f.world->now_usec += 3000000;
-        fixture_plan(&f, true);
-        fixture_commit(&f, NULL);
+        fixture_place(&f);
         for (pid_t i = 0; i < 5; i++) {
             int32_t node = fixture_find(&f, 10, 10 + i)->home_node.i;
 
@@ -318,8 +312,7 @@ static void test_shares(void **state)
         use(&f, tid, 1000 + (uint64_t)tid, 0, 1000, 0);
     f.world->groups[0].roams = true; /* 1.9 CPUs would fit on one node */
     f.world->groups[0].last_home_usec = f.world->now_usec - 1000000;
-    fixture_plan(&f, true);
-    fixture_commit(&f, NULL);
+    fixture_place(&f);
     assert_nodes(&f, (int[]){0, 1, 1, 1}); /* it has most to lose, but less memory than any of the others */
 }
 
@@ -365,8 +358,7 @@ static void test_lend(void **state)
     f.policies->policies[0]->nice_tries = 0;
     place(&f);
     assert_int_equal(fixture_find(&f, 10, 12)->home_node.i, 0);
-    f.world->now_usec += 2000000;
-    f.world->tick++;
+    fixture_wait(&f, 2000000);
     fixture_cpu(&f, 3, 0, 0);
     for (pid_t tid = 10; tid < 13; tid++) {
         Task *task = fixture_find(&f, 10, tid);

@@ -154,8 +154,7 @@ static void by_use(Fixture *f, Text *t)
     fixture_process(f, 100, "jvm", NULL);
     f->world->processes[0].start_ticks = 100;
     fixture_task(f, 100, 100, 0);
-    fixture_plan(f, true);
-    fixture_commit(f, NULL);
+    fixture_place(f);
     assert_int_equal(hwloc_bitmap_set((hwloc_bitmap_t)use.from, 0), 0);
     assert_int_equal(hwloc_bitmap_set((hwloc_bitmap_t)use.to, 1), 0);
     f->world->groups[0].home = f->world->groups[0].home_nodes = NULL;

@@ -20,7 +20,8 @@ static inline void init(Fixture *f)
     fixture_cpus(f, 0, 3, 1000, 0);
 }
 
-static inline void use(Fixture *f, pid_t tid, uint64_t node0, uint64_t node1, uint32_t private_permille, pid_t buddy)
+static inline void use(Fixture *f, pid_t tid, uint64_t node0, uint64_t node1, uint32_t private_permille,
+                       pid_t buddy)
 {
     TaskKey key = buddy > 0 ? world_task_key(f->world, fixture_find(f, 10, buddy)) : (TaskKey){0};
 
@@ -37,7 +38,6 @@ static inline void assert_nodes(Fixture *f, const int *nodes)
 
 static inline void place(Fixture *f)
 {
-    fixture_plan(f, true);
-    fixture_commit(f, NULL);
+    fixture_place(f);
     fixture_assert_settled(f, true);
 }
