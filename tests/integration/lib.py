@@ -264,12 +264,27 @@ class DaemonTest(unittest.TestCase):
         self.assertIsNone(daemon.process.poll(), daemon.log())
         return workload.masks()
 
+    @staticmethod
+    def ticks(daemon, n=5):
+        """Gives the daemon every opportunity to get it wrong."""
+        tick = daemon.ctl("status")["tick"]
+        wait_until("some ticks", lambda: daemon.ctl("status")["tick"] >= tick + n)
+
     def wait_lent(self, daemon):
         """Where CPUs are idle: only those are lent."""
         wait_until("a CPU to be lent", lambda: daemon.ctl("status")["leases"] > 0)
 
     def wait_full(self, workload):
         wait_until("the workload to be put back", lambda: workload.masks() == {self.full})
+
+
+class PlacingTest(DaemonTest):
+    """The same where a daemon can place, with the policy written."""
+
+    def setUp(self):
+        need_placing()
+        super().setUp()
+        self.write_policy()
 
 
 class NotifySocket:

@@ -12,13 +12,8 @@ import time
 import lib
 
 
-class Journal(lib.DaemonTest):
+class Journal(lib.PlacingTest):
     """What the next start makes of the journal of a daemon that was killed."""
-
-    def setUp(self):
-        lib.need_placing()
-        super().setUp()
-        self.write_policy()
 
     def crash(self, threads=5):
         daemon = self.daemon().ready()

@@ -9,17 +9,7 @@ import subprocess
 import lib
 
 
-class Foreign(lib.DaemonTest):
-    def setUp(self):
-        lib.need_placing()
-        super().setUp()
-        self.write_policy()
-
-    def ticks(self, daemon, n=5):
-        """Gives the daemon every opportunity to get it wrong."""
-        tick = daemon.ctl("status")["tick"]
-        lib.wait_until("some ticks", lambda: daemon.ctl("status")["tick"] >= tick + n)
-
+class Foreign(lib.PlacingTest):
     def explain(self, daemon, workload):
         return lib.wait_until("the process to be known",
                               lambda: (e := daemon.ctl("explain", str(workload.pid)))["managed"] and e)

@@ -15,11 +15,9 @@ USER, OTHER, VICTIM = 65534, 65533, 65532
 USER_MAX = 4  # ASIDE_USER_MAX of probe/tasks/aside.h
 
 
-class Hang(lib.DaemonTest):
+class Hang(lib.PlacingTest):
     def setUp(self):
-        lib.need_placing()
         super().setUp()
-        self.write_policy()
         # A sanitized build looks for leaks when all threads are stopped, and these are not.
         os.environ["ASAN_OPTIONS"] = "detect_leaks=0"
 

@@ -11,12 +11,7 @@ import fencelib
 import lib
 
 
-class Lend(lib.DaemonTest):
-    def setUp(self):
-        lib.need_placing()
-        super().setUp()
-        self.write_policy()
-
+class Lend(lib.PlacingTest):
     def lent(self, daemon):
         """Busy threads, more than the home has CPUs, until one of them has a CPU from outside."""
         busy = self.spinner(f"--threads={len(lib.own_cpus())}")

@@ -14,12 +14,7 @@ import time
 import lib
 
 
-class Restore(lib.DaemonTest):
-    def setUp(self):
-        lib.need_placing()
-        super().setUp()
-        self.write_policy()
-
+class Restore(lib.PlacingTest):
     def test_stop_restores(self):
         daemon = self.daemon().ready()
         idle = self.spinner("--asleep", "--threads=5")
@@ -118,12 +113,7 @@ class Restore(lib.DaemonTest):
         self.assertEqual(idle.masks(), {self.full})
 
 
-class Release(lib.DaemonTest):
-    def setUp(self):
-        lib.need_placing()
-        super().setUp()
-        self.write_policy()
-
+class Release(lib.PlacingTest):
     def test_release_of_a_workload(self):
         daemon = self.daemon().ready()
         idle = self.spinner("--asleep", "--threads=3")
@@ -200,15 +190,13 @@ def first_in_line():
         os.sched_setscheduler(0, *before)
 
 
-class Churn(lib.DaemonTest):
+class Churn(lib.PlacingTest):
     """100 processes, all of them placed, that begin to fork and exit at full speed: thousands a second."""
 
     N_CHAINS = 100
 
     def setUp(self):
-        lib.need_placing()
         super().setUp()
-        self.write_policy()
         # A name of its own, so that one read of one file tells both whose process it is and what its mask is.
         self.comm = f"fork{self.mark[:8]}"
         (self.directory / self.comm).symlink_to(lib.FORKER)

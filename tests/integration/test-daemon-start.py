@@ -13,13 +13,8 @@ import unittest
 import lib
 
 
-class Crashed(lib.DaemonTest):
+class Crashed(lib.PlacingTest):
     """A workload whose daemon was killed."""
-
-    def setUp(self):
-        lib.need_placing()
-        super().setUp()
-        self.write_policy()
 
     def place(self, daemon):
         workload = self.spinner("--asleep", "--threads=3")

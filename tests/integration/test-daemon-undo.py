@@ -107,10 +107,6 @@ class Undo(lib.DaemonTest):
         self.assertIsNone(daemon.process.poll(), daemon.log())
         return os.sched_getaffinity(pid)
 
-    def ticks(self, daemon, n=3):
-        tick = daemon.ctl("status")["tick"]
-        lib.wait_until("some ticks", lambda: daemon.ctl("status")["tick"] >= tick + n)
-
     def pinned(self, cpus, **popen):
         """Somebody else's, a child of this process and of its session."""
         process = subprocess.Popen(["sleep", "1000"], preexec_fn=lambda: os.sched_setaffinity(0, cpus), **popen)
@@ -155,7 +151,7 @@ class Pins(Undo):
                 os.sched_setaffinity(pinned, home)
                 daemon = self.daemon().ready()
                 self.wait_home(daemon, workload)
-                self.ticks(daemon)
+                self.ticks(daemon, 3)
                 self.over(daemon, how)
                 masks = lib.affinity(workload.pid)
                 self.assertEqual(masks.pop(pinned), self.list_of(home))
@@ -172,7 +168,7 @@ class Pins(Undo):
                 second = self.spinner("--asleep", preexec_fn=lambda home=home: os.sched_setaffinity(0, home))
                 lib.wait_until("it to be known", lambda daemon=daemon, second=second: daemon.ctl(
                     "explain", str(second.pid))["managed"])
-                self.ticks(daemon)
+                self.ticks(daemon, 3)
                 self.over(daemon, how)
                 self.assertEqual(first.masks(), {self.full})
                 self.assertEqual(second.masks(), {self.list_of(home)})
@@ -283,7 +279,7 @@ class Heirs(Undo):
         pinned = self.ask(servant, "child")
         chosen = set(lib.own_cpus()) - os.sched_getaffinity(servant.pid)
         os.sched_setaffinity(pinned, chosen)
-        self.ticks(daemon)
+        self.ticks(daemon, 3)
         self.inherited(home, heirs)
         daemon.ctl_run("release", str(servant.pid)).check_returncode()
         self.assertEqual(self.masks(servant.pid, *heirs), (1 + len(heirs)) * [self.full])
