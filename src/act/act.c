@@ -41,7 +41,6 @@ int act_new(const ActOps *ops, void *context, int root_fd, const char *journal_p
         r = journal_open(journal_path, root_fd, &act->journal, ret_error);
         if (r < 0)
             return r;
-        act->statistics.n_torn = act->journal->torn;
         act->inherited = act->journal->n_processes > 0;
         act->fences = fences_new(act->journal, root_fd);
         if (!act->fences)

@@ -132,7 +132,6 @@ typedef struct ActStatistics {
     uint64_t n_outcome[PLAN_OUTCOME_MAX];
     uint64_t n_left;             /* threads that releases left as somebody else pinned them */
     uint64_t n_journal_failures; /* records that could not be written */
-    uint64_t n_torn;             /* 1: the journal's last line was cut short by a crash and was dropped */
     uint64_t n_slices;           /* calls that left something for the next one */
     uint64_t slice_threads_max;  /* threads gone through in one of them */
 } ActStatistics;
