@@ -35,8 +35,8 @@ typedef enum CtlJson {
 
 /* Everything the command line says. Strings are borrowed from argv. */
 typedef struct CtlOptions {
-    const char *socket;
     CtlJson json;
+    const char *socket;
     bool legend;
     bool terminal;    /* standard output is one: tables are made to fit */
     bool colour;      /* it wants it */

@@ -62,38 +62,50 @@ typedef struct OptionRow {
     char letter;          /* 0: none */
     const char *argument; /* as --help shows it; NULL: takes none */
     const char *help;
+    size_t field; /* of CtlOptions, its argument or whether it was given; 0: set_option() knows what to do */
 } OptionRow;
+
+#define FIELD(name) offsetof(CtlOptions, name)
+static_assert(FIELD(json) == 0, "the option of the first field is set by set_option()");
 
 static const OptionRow option_rows[OPTION_MAX] = {
     [OPTION_HELP] = {"help", 'h', NULL, "show this text"},
     [OPTION_VERSION] = {"version", 0, NULL, "show the version"},
-    [OPTION_SOCKET] = {"socket", 0, "PATH", "socket of the daemon, default " NUMAPLACE_BUS_SOCKET},
+    [OPTION_SOCKET] = {"socket", 0, "PATH", "socket of the daemon, default " NUMAPLACE_BUS_SOCKET,
+                       FIELD(socket)},
     [OPTION_JSON] = {"json", 0, "MODE", "print JSON: pretty, short or off"},
     [OPTION_NO_LEGEND] = {"no-legend", 0, NULL, "no titles above tables"},
-    [OPTION_NO_PAGER] = {"no-pager", 0, NULL, "no pager for what is long"},
-    [OPTION_ALL] = {"all", 0, NULL, "pause, resume, release: everything"},
-    [OPTION_FOLLOW] = {"follow", 'f', NULL, "moves: go on with new ones until interrupted"},
+    [OPTION_NO_PAGER] = {"no-pager", 0, NULL, "no pager for what is long", FIELD(no_pager)},
+    [OPTION_ALL] = {"all", 0, NULL, "pause, resume, release: everything", FIELD(all)},
+    [OPTION_FOLLOW] = {"follow", 'f', NULL, "moves: go on with new ones until interrupted", FIELD(follow)},
     [OPTION_LINES] = {"lines", 'n', "N", "moves: only the last N"},
-    [OPTION_XML] = {"xml", 0, "FILE", "a machine saved by hwloc instead of this one"},
-    [OPTION_SYNTHETIC] = {"synthetic", 0, "TEXT", "a machine in hwloc's synthetic description"},
+    [OPTION_XML] = {"xml", 0, "FILE", "a machine saved by hwloc instead of this one", FIELD(topology.xml)},
+    [OPTION_SYNTHETIC] = {"synthetic", 0, "TEXT", "a machine in hwloc's synthetic description",
+                          FIELD(topology.synthetic)},
     [OPTION_REHEARSE] = {"rehearse", 0, "N", "split the CPUs into N emulated nodes"},
-    [OPTION_WHOLE_MACHINE] = {"whole-machine", 0, NULL, "also what this process may not use"},
-    [OPTION_EFFECTIVE] = {"effective", 0, NULL, "policy cat: every key with its value in force"},
+    [OPTION_WHOLE_MACHINE] = {"whole-machine", 0, NULL, "also what this process may not use",
+                              FIELD(topology.whole_machine)},
+    [OPTION_EFFECTIVE] = {"effective", 0, NULL, "policy cat: every key with its value in force",
+                          FIELD(effective)},
     [OPTION_POLICY_DIR] = {"policy-dir", 0, "DIR", "directory of policies, repeatable, first wins"},
-    [OPTION_ROOT] = {"root", 0, "DIR", "look for policies and processes below DIR"},
+    [OPTION_ROOT] = {"root", 0, "DIR", "look for policies and processes below DIR", FIELD(root)},
     [OPTION_SEEDS] = {"seeds", 0, "N", "simulate: N seeds instead of the scenario's"},
-    [OPTION_PLOT] = {"plot", 0, "FILE", "simulate: draw the first seed into an SVG file"},
-    [OPTION_RECORD] = {"record", 0, "FILE", "simulate: write the first seed's plans, for replay and top"},
-    [OPTION_OUTPUT] = {"output", 0, "FILE", "metrics: replace this file, for node_exporter"},
-    [OPTION_POLICY] = {"policy", 0, "NAME", "run: the policy to start the command under"},
-    [OPTION_RUNTIME] = {"runtime", 0, NULL, "enable, disable: until the machine is booted again"},
+    [OPTION_PLOT] = {"plot", 0, "FILE", "simulate: draw the first seed into an SVG file", FIELD(plot)},
+    [OPTION_RECORD] = {"record", 0, "FILE", "simulate: write the first seed's plans, for replay and top",
+                       FIELD(record)},
+    [OPTION_OUTPUT] = {"output", 0, "FILE", "metrics: replace this file, for node_exporter", FIELD(output)},
+    [OPTION_POLICY] = {"policy", 0, "NAME", "run: the policy to start the command under", FIELD(policy)},
+    [OPTION_RUNTIME] = {"runtime", 0, NULL, "enable, disable: until the machine is booted again",
+                        FIELD(runtime)},
     [OPTION_SECONDS] = {"seconds", 0, "N", "diagnose: look for so long, default 5"},
-    [OPTION_PRINT_POLICY] = {"print-policy", 0, NULL, "diagnose: print a policy that would help"},
-    [OPTION_ONCE] = {"once", 0, NULL, "top: print it once, without a terminal"},
-    [OPTION_WATCH] = {"watch", 0, NULL, "status, workloads, show: again every two seconds"},
+    [OPTION_PRINT_POLICY] = {"print-policy", 0, NULL, "diagnose: print a policy that would help",
+                             FIELD(print_policy)},
+    [OPTION_ONCE] = {"once", 0, NULL, "top: print it once, without a terminal", FIELD(once)},
+    [OPTION_WATCH] = {"watch", 0, NULL, "status, workloads, show: again every two seconds", FIELD(watch)},
     [OPTION_SINCE] = {"since", 0, "SPAN", "report: of the last SPAN, as 2h; default the whole day"},
-    [OPTION_HTML] = {"html", 0, "FILE", "report: draw it into this file, a page of its own"},
-    [OPTION_NO_DAEMON] = {"no-daemon", 0, NULL, "run: apply what needs no daemon, and ask none"},
+    [OPTION_HTML] = {"html", 0, "FILE", "report: draw it into this file, a page of its own", FIELD(html)},
+    [OPTION_NO_DAEMON] = {"no-daemon", 0, NULL, "run: apply what needs no daemon, and ask none",
+                          FIELD(no_daemon)},
 };
 
 static const CtlVerbRow verb_rows[] = {
@@ -234,84 +246,37 @@ static CtlExit add_policy_dir(CtlOptions *options, const char *value)
 
 static CtlExit set_option(CtlOptions *options, OptionId id, const char *value)
 {
+    const OptionRow *row = &option_rows[id];
+    void *field = (char *)options + row->field;
+
     switch (id) {
-    case OPTION_SOCKET:
-        options->socket = value;
-        break;
     case OPTION_JSON:
         return parse_json(value, &options->json);
     case OPTION_NO_LEGEND:
         options->legend = false;
         break;
-    case OPTION_NO_PAGER:
-        options->no_pager = true;
-        break;
-    case OPTION_ALL:
-        options->all = true;
-        break;
-    case OPTION_FOLLOW:
-        options->follow = true;
-        break;
     case OPTION_LINES:
         options->lines_given = true;
         return parse_number(id, value, &options->lines);
-    case OPTION_XML:
-        options->topology.xml = value;
-        break;
-    case OPTION_SYNTHETIC:
-        options->topology.synthetic = value;
-        break;
     case OPTION_REHEARSE:
         return parse_rehearse(value, &options->topology.rehearse);
-    case OPTION_WHOLE_MACHINE:
-        options->topology.whole_machine = true;
-        break;
-    case OPTION_EFFECTIVE:
-        options->effective = true;
-        break;
     case OPTION_POLICY_DIR:
         return add_policy_dir(options, value);
-    case OPTION_ROOT:
-        options->root = value;
-        break;
     case OPTION_SEEDS:
         return parse_seeds(value, &options->seeds);
-    case OPTION_PLOT:
-        options->plot = value;
-        break;
-    case OPTION_RECORD:
-        options->record = value;
-        break;
-    case OPTION_OUTPUT:
-        options->output = value;
-        break;
-    case OPTION_POLICY:
-        options->policy = value;
-        break;
     case OPTION_SINCE:
         return parse_since(value, &options->since_usec);
-    case OPTION_HTML:
-        options->html = value;
-        break;
     case OPTION_SECONDS:
         return parse_seconds(value, &options->seconds);
-    case OPTION_PRINT_POLICY:
-        options->print_policy = true;
+    case OPTION_HELP: /* they end the run */
+    case OPTION_VERSION:
         break;
-    case OPTION_ONCE:
-        options->once = true;
-        break;
-    case OPTION_WATCH:
-        options->watch = true;
-        break;
-    case OPTION_RUNTIME:
-        options->runtime = true;
-        break;
-    case OPTION_NO_DAEMON:
-        options->no_daemon = true;
-        break;
-    default: /* --help and --version end the run */
-        break;
+    default:
+        assert(row->field > 0);
+        if (row->argument)
+            *(const char **)field = value;
+        else
+            *(bool *)field = true;
     }
     return CTL_EXIT_OK;
 }
