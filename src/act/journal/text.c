@@ -212,6 +212,22 @@ static bool is_mask(CpuMask mask)
     return mask && !hwloc_bitmap_iszero(mask);
 }
 
+/* One by one: most processes get one or two masks in their life. */
+static int add_mask(CpuMask **masks, uint32_t *n, CpuMask mask)
+{
+    CpuMask *grown;
+
+    for (uint32_t i = 0; i < *n; i++)
+        if ((*masks)[i] == mask)
+            return 0;
+    grown = realloc(*masks, (*n + 1) * sizeof(CpuMask));
+    if (!grown)
+        return -ENOMEM;
+    *masks = grown;
+    grown[(*n)++] = mask;
+    return 0;
+}
+
 /* The process that a line refers to. */
 static int find_process(Journal *journal, RecordReader *reader, pid_t pid, uint64_t start_ticks,
                         JournalProcess **ret)
@@ -284,7 +300,6 @@ static int take_mask(Journal *journal, RecordReader *reader)
 {
     MaskLine value = {0};
     JournalProcess *process;
-    CpuMask *applied;
     int r = record_read(reader, mask_fields, ARRAY_SIZE(mask_fields), &value);
 
     if (r < 0)
@@ -292,19 +307,7 @@ static int take_mask(Journal *journal, RecordReader *reader)
     if (!is_mask(value.mask))
         return record_expected(reader, "a mask with a CPU in it");
     r = find_process(journal, reader, value.pid, value.start_ticks, &process);
-    if (r < 0)
-        return r;
-    for (uint32_t i = 0; i < process->n_applied; i++)
-        if (process->applied[i] == value.mask)
-            return 0;
-
-    /* One by one: most processes get one or two masks in their life. */
-    applied = realloc(process->applied, (process->n_applied + 1) * sizeof(CpuMask));
-    if (!applied)
-        return -ENOMEM;
-    process->applied = applied;
-    process->applied[process->n_applied++] = value.mask;
-    return 0;
+    return r < 0 ? r : add_mask(&process->applied, &process->n_applied, value.mask);
 }
 
 static int take_passage(Journal *journal, RecordReader *reader)
@@ -394,7 +397,6 @@ static int take_fenced(Journal *journal, RecordReader *reader)
 {
     FencedLine value = {0};
     JournalFence *fence;
-    CpuMask *given;
     int r = record_read(reader, fenced_fields, ARRAY_SIZE(fenced_fields), &value);
 
     if (r < 0)
@@ -404,15 +406,7 @@ static int take_fenced(Journal *journal, RecordReader *reader)
         return record_expected(reader, "a fence line before the fenced line");
     if (!is_mask(value.set))
         return record_expected(reader, "a set with something in it");
-    for (uint32_t i = 0; i < fence->n_given; i++)
-        if (fence->given[i] == value.set)
-            return 0;
-    given = realloc(fence->given, (fence->n_given + 1) * sizeof(CpuMask));
-    if (!given)
-        return -ENOMEM;
-    fence->given = given;
-    fence->given[fence->n_given++] = value.set;
-    return 0;
+    return add_mask(&fence->given, &fence->n_given, value.set);
 }
 
 static int take_unfenced(Journal *journal, RecordReader *reader)
@@ -462,28 +456,24 @@ static int take_word(Journal *journal, RecordReader *reader)
     return 0;
 }
 
+typedef struct LineKind {
+    const char *name;
+    int (*take)(Journal *journal, RecordReader *reader);
+} LineKind;
+
+static const LineKind line_kinds[] = {
+    {"process", take_process}, {"thread", take_thread},     {"mask", take_mask},
+    {"narrow", take_passage},  {"released", take_released}, {"stranger", take_stranger},
+    {"fence", take_fence},     {"fenced", take_fenced},     {"unfenced", take_unfenced},
+};
+
 static int take_line(Journal *journal, RecordReader *reader)
 {
     /* Whoever goes on writing has taken over. */
     journal->kept = false;
-    if (record_is(reader, "process"))
-        return take_process(journal, reader);
-    if (record_is(reader, "thread"))
-        return take_thread(journal, reader);
-    if (record_is(reader, "mask"))
-        return take_mask(journal, reader);
-    if (record_is(reader, "narrow"))
-        return take_passage(journal, reader);
-    if (record_is(reader, "released"))
-        return take_released(journal, reader);
-    if (record_is(reader, "stranger"))
-        return take_stranger(journal, reader);
-    if (record_is(reader, "fence"))
-        return take_fence(journal, reader);
-    if (record_is(reader, "fenced"))
-        return take_fenced(journal, reader);
-    if (record_is(reader, "unfenced"))
-        return take_unfenced(journal, reader);
+    for (size_t i = 0; i < ARRAY_SIZE(line_kinds); i++)
+        if (record_is(reader, line_kinds[i].name))
+            return line_kinds[i].take(journal, reader);
     return take_word(journal, reader);
 }
 
