@@ -254,14 +254,13 @@ int tree_setup_unit(void **state)
 
 int tree_teardown(void **state)
 {
-    Tree *t = *state;
+    CLEANUP_FREE Tree *t = *state;
 
     tree_crash(t);
     world_free(t->world);
     topology_unref(t->topology);
     (void)close(t->root_fd);
     test_tree_remove(t->directory);
-    free(t);
     return 0;
 }
 

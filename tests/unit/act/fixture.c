@@ -48,14 +48,13 @@ int fixture_setup_threads(void **state)
 
 int fixture_teardown(void **state)
 {
-    Fixture *f = *state;
+    CLEANUP_FREE Fixture *f = *state;
 
     act_free(f->act);
     act_record_free(f->record);
     intern_pool_free(f->pool);
     (void)close(f->root_fd);
     test_tree_remove(f->directory);
-    free(f);
     return 0;
 }
 

@@ -52,14 +52,13 @@ int walk_setup(void **state)
 
 int walk_teardown(void **state)
 {
-    WalkFixture *f = *state;
+    CLEANUP_FREE WalkFixture *f = *state;
 
     walk_free(f->walk);
     walk_node_done(&f->node);
     mover_gate_done(&f->gate);
     machine_done(&f->machine);
     hwloc_bitmap_free(f->accept);
-    free(f);
     return 0;
 }
 

@@ -92,7 +92,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    Live *live = *state;
+    CLEANUP_FREE Live *live = *state;
 
     for (size_t i = 0; i < live->n_children; i++) {
         (void)kill(live->children[i], SIGKILL);
@@ -107,7 +107,6 @@ static int teardown(void **state)
     (void)close(live->gate[0]);
     (void)close(live->gate[1]);
     test_tree_remove(live->directory);
-    free(live);
     return 0;
 }
 
@@ -298,7 +297,7 @@ static void test_forkers(void **state)
 static void test_grandchildren(void **state)
 {
     Live *live = *state;
-    ActProcess *processes = NULL;
+    CLEANUP_FREE ActProcess *processes = NULL;
     size_t n = 0, found = 0;
     char c = 0;
     pid_t pid;
@@ -339,7 +338,6 @@ static void test_grandchildren(void **state)
             (void)kill(processes[i].pid, SIGKILL);
         }
     assert_int_equal(found, 1);
-    free(processes);
 }
 
 static void test_gone(void **state)
@@ -434,7 +432,7 @@ static void put_file(const Live *live, const char *name, const char *text)
 static ActFork look(const Live *live, char state, unsigned flags, unsigned long rss_pages, const char *wchan)
 {
     TaskKey task = {.pid = 100, .tid = 100, .start_ticks = 77};
-    int root_fd = root_open(live->directory);
+    CLEANUP_CLOSE int root_fd = root_open(live->directory);
     char text[PROCSTAT_TEXT_SIZE];
     ActFork fork = {0};
 
@@ -448,7 +446,6 @@ static ActFork look(const Live *live, char state, unsigned flags, unsigned long 
     assert_int_equal(fork.ticks, 12);
     task.start_ticks++;
     assert_int_equal(act_ops_affinity.may_fork(&root_fd, task, &fork), ACT_E_GONE);
-    (void)close(root_fd);
     return fork;
 }
 

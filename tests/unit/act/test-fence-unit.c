@@ -54,12 +54,11 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    Ends *ends = *state;
+    CLEANUP_FREE Ends *ends = *state;
 
     fence_units_free(ends->units);
     sd_bus_message_unref(ends->asked);
     sd_bus_close_unref(ends->manager);
-    free(ends);
     return 0;
 }
 

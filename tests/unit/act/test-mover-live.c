@@ -176,7 +176,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    Live *live = *state;
+    CLEANUP_FREE Live *live = *state;
 
     if (live->child > 0) {
         (void)kill(live->child, SIGKILL);
@@ -187,7 +187,6 @@ static int teardown(void **state)
     topology_unref(live->topology);
     hwloc_bitmap_free(live->to);
     (void)close(live->root_fd);
-    free(live);
     return 0;
 }
 
