@@ -322,15 +322,17 @@ static CtlExit fail_option(int c, char **argv)
 
 static CtlExit take_option(int c, char **argv, CtlOptions *options, unsigned *given)
 {
+    const OptionRow *row;
     OptionId id;
 
     if (c == '?' || c == ':')
         return fail_option(c, argv);
     id = c >= 256 ? (OptionId)(c - 256) : option_by_letter(c);
-    /* Mostly of a script, from a variable that is not set. */
-    if (option_rows[id].argument && !*optarg)
-        return ctl_fail(CTL_EXIT_USAGE, "--%s= is empty: expected %s. See numaplacectl --help.",
-                        option_rows[id].name, option_rows[id].argument);
+    row = &option_rows[id];
+    /* Mostly of a script, from a variable that is not set. Numbers and the like say what they expect. */
+    if (row->argument && !*optarg && (row->field > 0 || id == OPTION_POLICY_DIR))
+        return ctl_fail(CTL_EXIT_USAGE, "--%s= is empty: expected %s. See numaplacectl --help.", row->name,
+                        row->argument);
     *given |= 1U << id;
     return set_option(options, id, optarg);
 }

@@ -35,7 +35,7 @@ class Usage(ctllib.CtlTest):
             ("status", "--socket="): "--socket= is empty: expected PATH",
             ("--policy-dir", "", "policy", "list"): "--policy-dir= is empty",
             ("metrics", "--output="): "--output= is empty",
-            ("moves", "-n", ""): "--lines= is empty",
+            ("moves", "-n", ""): "--lines=: expected a number",
             ("policy", "match", ""): "expected the number of a process, or a command",
             ("status", "extra"): "status takes no arguments",
             ("show",): "show takes WORKLOAD",
