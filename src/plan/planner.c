@@ -241,11 +241,20 @@ uint32_t planner_distance(const Topology *topology, CpuMask nodes, NodeIx node)
 /* Of the CPUs of a node. */
 #define PRESSES_PART 4U
 
+/* The same, of what may press on its memory: where each CPU or two has a cache of its own, as in guests, one task for
+ * each cache would fill the node. */
+#define ALLOWED_PART 2U
+
 uint32_t planner_allowed_imbalance(const Topology *topology)
 {
+    uint32_t n_nodes = 0, most;
+
+    for (uint32_t i = 0; i < topology->n_nodes; i++)
+        n_nodes += topology->nodes[i].n_cpus > 0;
+    most = MAX(topology->n_cpus / MAX(n_nodes, 1U) / ALLOWED_PART, 1U);
     for (uint32_t i = 0; i < topology->n_domains; i++)
         if (topology->domains[i].numa)
-            return topology->domains[i].imb_numa_nr;
+            return MIN(topology->domains[i].imb_numa_nr, most);
     return 0;
 }
 

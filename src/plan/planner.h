@@ -262,7 +262,7 @@ void planner_take_back(Planner *p, CpuIx cpu);
 uint32_t planner_distance(const Topology *topology, CpuMask nodes, NodeIx node);
 
 /* How many CPUs may press on the memory of one node before it counts: imb_numa_nr of the first domain across nodes
- * (P5); 0: there is none. */
+ * (P5), and no more than half of the CPUs of a node, but one; 0: there is no such domain. */
 uint32_t planner_allowed_imbalance(const Topology *topology);
 
 /* Whether so much work, in permille of a CPU, presses on the memory of these nodes, with these CPUs: it is more than

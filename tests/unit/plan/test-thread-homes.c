@@ -45,6 +45,26 @@ static void test_asked(void **state)
     assert_int_equal(thread_homes_digest(f.world, process), apart);
 }
 
+/* Where each CPU has a cache of its own, as in guests, as many tasks as caches fill a node: threads that share nothing
+ * press on its memory, and get more nodes. */
+static void test_caches_fill(void **state)
+{
+    CLEANUP(fixture_done) Fixture f;
+
+    fixture_init(&f, "numa:4 l3:2 core:1 pu:1");
+    fixture_policy(&f, "a", AUTO "MinAgeSec=0\n");
+    fixture_process(&f, 10, "a", NULL);
+    for (pid_t tid = 10; tid < 14; tid++) {
+        fixture_task(&f, 10, tid, 0)->last_cpu.i = tid - 10;
+        assert_int_equal(world_set_task_use(f.world, fixture_find(&f, 10, tid),
+                                            (uint64_t[]){tid < 12 ? 1000 : 0, tid < 12 ? 0 : 1000, 0, 0}, 1000,
+                                            (TaskKey){0}, f.world->now_usec),
+                         0);
+    }
+    place(&f);
+    assert_int_equal(hwloc_bitmap_weight(f.world->groups[0].home_nodes), 4);
+}
+
 /* All memory is on one node: the two threads with most of it stay there, and the others get the other node. */
 static void test_start(void **state)
 {
@@ -379,6 +399,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_unknown),        cmocka_unit_test(test_asked),
+        cmocka_unit_test(test_caches_fill),
         cmocka_unit_test(test_start),          cmocka_unit_test(test_flip),
         cmocka_unit_test(test_moving),         cmocka_unit_test(test_little),
         cmocka_unit_test(test_others),         cmocka_unit_test(test_home_grows),
