@@ -90,6 +90,12 @@ def need_program(name):
         raise unittest.SkipTest(f"needs {name}")
 
 
+def need_masks_kept(otherwise):
+    """Since 6.2 the kernel keeps the mask that was asked for, and cuts it to the cpuset (commit 8f9ea86fdf99)."""
+    if tuple(int(n) for n in os.uname().release.split(".")[:2]) < (6, 2):
+        raise unittest.SkipTest(f"before Linux 6.2 {otherwise}")
+
+
 def need_placing():
     """Placing for real: root, and nodes with CPUs, 0 among them, or two CPUs on one node to make two pretend nodes of."""
     need_root()

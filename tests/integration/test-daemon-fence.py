@@ -209,6 +209,7 @@ class Fence(fencelib.FenceTest):
 
     def test_pinned_comes_in(self):
         """Somebody moves a process in that its user has pinned elsewhere. Its mask cannot be seen there, and is not replaced."""
+        lib.need_masks_kept("the kernel itself forgets the mask of who moves")
         self.policy(Steal={"Steal": "no"})
         work = self.inside()
         daemon = self.daemon().ready()

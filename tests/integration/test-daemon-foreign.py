@@ -88,8 +88,7 @@ class Foreign(lib.PlacingTest):
         self.assertEqual(lib.affinity(workload.pid)[pinned], mask)
 
     def test_repinned_survives_making_everything_anew(self):
-        if tuple(int(n) for n in os.uname().release.split(".")[:2]) < (6, 2):
-            self.skipTest("before Linux 6.2 a mask of all CPUs is taken for the kernel's doing")
+        lib.need_masks_kept("a mask of all CPUs is taken for the kernel's doing")
         workload = self.spinner("--asleep", "--threads=3")
         daemon = self.daemon().ready()
         self.wait_home(daemon, workload)
