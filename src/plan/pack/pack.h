@@ -117,10 +117,10 @@ typedef struct PackProblem {
  *             elsewhere to siblings here (P4: idle core, idle CPU, least loaded), also to those beside its memory.
  *             Where each CPU is a core of its own, 3/4 x far x (demand beyond them): who waits now and then would
  *             rather wait elsewhere, when its memory does not hold it. As much again for a group on several nodes, for
- *             demand beyond the cores of all: much of its memory is far anyway. And 1 x far x what threads
- *             that never pause want beyond its cores: these are in each other's way all the time, so that eleven on six
- *             cores with siblings do two thirds of what they do on two nodes. Of all groups on the node together: of
- *             eight such threads in two groups on two nodes of two cores each, all share a core in any case.
+ *             demand beyond the cores of all: much of its memory is far anyway. And 1 x far x what threads that
+ *             never pause want beyond its cores, where these have siblings: they are in each other's way all the time,
+ *             so that eleven on six cores do two thirds of what they do on two nodes. That is of all groups on the node
+ *             together: of eight such threads in two groups, on two nodes of two cores, each shares a core in any case.
  *             Of threads that pause, 3 x far x what finds no core at times beyond that, from the mean and the variance
  *             of all on the node: six threads that run two thirds of the time want five CPUs as often as three. Of a
  *             lone thread on n nodes each has 1 / n^2 of the variance, as if it ran a little on all of them, since the
