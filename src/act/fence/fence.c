@@ -174,15 +174,9 @@ int fence_result(const Fences *fences, ActFenceKind kind, const char *name, bool
     return means->ops->result ? means->ops->result(means->context, name) : 0;
 }
 
-/* What it is called by those who change it. */
-static const char *name_of(const Fence *fence)
-{
-    return fence->kind == ACT_FENCE_UNIT ? fence->name : fence_path(fence);
-}
-
 static int result(const Fences *fences, const Fence *fence)
 {
-    return fence_result(fences, fence->kind, name_of(fence), fence->memory);
+    return fence_result(fences, fence->kind, fence_name(fence), fence->memory);
 }
 
 static const FenceMeans *means_of(const Fences *fences, const Fence *fence)
@@ -212,7 +206,7 @@ static void rest(Fence *fence, uint64_t usec)
 static int ask(Fences *fences, Fence *fence, hwloc_const_bitmap_t set, FenceState state)
 {
     const FenceMeans *means = means_of(fences, fence);
-    int r = means->ops->set(means->context, name_of(fence), set);
+    int r = means->ops->set(means->context, fence_name(fence), set);
 
     if (r < 0) {
         fence->error = r;
@@ -332,7 +326,7 @@ static bool is_back_to_the_letter(const Fences *fences, Fence *fence, bool empty
     if (empty || !hwloc_bitmap_iszero(fence->before))
         return true;
     fence->letter = true;
-    return means->ops->set(means->context, name_of(fence), fence->before) < 0 ||
+    return means->ops->set(means->context, fence_name(fence), fence->before) < 0 ||
            result(fences, fence) != -EINPROGRESS;
 }
 
@@ -475,6 +469,8 @@ int fence_read_before(Fences *fences, Fence *fence)
     if (r < 0)
         return r;
     fence->inode = fence_inode(fences->root_fd, fence->kind, fence->path);
+    if (fence_is_renamed(fences, fence))
+        return -EBUSY;
     /* Everything is no limit. The kernel does not take the last CPUs or nodes from a cgroup in which something runs,
      * so this is what is read of a unit that has no limit of its own any more. A list of everything that somebody
      * wrote is taken for none, too. */
@@ -524,7 +520,7 @@ void fence_remove(Fences *fences, Fence *fence)
         fence_tidy(fences, entry);
     (void)journal_note_unfenced(fences->journal, fence->name, fence->memory);
     if (means->ops->forget)
-        means->ops->forget(means->context, name_of(fence));
+        means->ops->forget(means->context, fence_name(fence));
     for (size_t i = 0; i < fences->n_fences; i++)
         if (fences->fences[i] == fence)
             fences->fences[i--] = fences->fences[--fences->n_fences];
@@ -560,15 +556,10 @@ void fence_raise(Fences *fences, Fence *fence)
         settle(fences, fence);
 }
 
-static bool is_raised(const Fence *fence)
-{
-    return fence->state == FENCE_UP || fence->state == FENCE_RISING;
-}
-
 void fence_lower(Fences *fences, Fence *fence)
 {
     rest(fence, FENCE_REST_USEC);
-    if (is_raised(fence) && is_there(fences, fence) && is_raised(fence)) {
+    if (fence_is_raised(fence) && is_there(fences, fence) && fence_is_raised(fence)) {
         int now = read_now(fences, fence, fences->scratch), r;
         /* Where nothing runs, nothing forbids the last step. */
         bool gone = now == -ENOENT;

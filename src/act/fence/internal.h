@@ -91,6 +91,15 @@ static inline const char *fence_path(const Fence *fence)
 {
     return fence->moved ? fence->moved : fence->path;
 }
+static inline bool fence_is_raised(const Fence *fence)
+{
+    return fence->state == FENCE_UP || fence->state == FENCE_RISING;
+}
+/* What it is called by those who change it. */
+static inline const char *fence_name(const Fence *fence)
+{
+    return fence->kind == ACT_FENCE_UNIT ? fence->name : fence_path(fence);
+}
 /* Makes one that is down. 0, -ENOMEM, or another -errno when the cgroup cannot be read. */
 int fence_add(Fences *fences, ActFenceKind kind, const char *name, const char *path, bool memory,
               Fence **ret);
@@ -114,11 +123,14 @@ size_t fence_release_below(Fences *fences, const JournalFence *entry, const char
 /* Finds the cgroup of a fence again, which is not where it was if somebody has renamed it. 0: it is where it was; 1: it
  * is elsewhere, see fence_path(); -ENOMEM; or as fence_where(). */
 int fence_look_again(const Fences *fences, Fence *fence);
+/* Whether its cgroup was fenced by another name, and is not put back yet: what it has is ours, and not what it was. */
+bool fence_is_renamed(const Fences *fences, const Fence *fence);
 /* Removes what the service manager keeps of us, of a fence that is put back. */
 void fence_tidy(Fences *fences, const JournalFence *entry);
 /* Reads which CPUs are online. */
 void fence_read_online(Fences *fences);
-/* Reads what the cpuset is, or was before us: it may be another one than when the fence was last up. 0 or -errno. */
+/* Reads what the cpuset is, or was before us: it may be another one than when the fence was last up. 0; -EBUSY:
+ * fence_is_renamed(); or -errno. */
 int fence_read_before(Fences *fences, Fence *fence);
 /* Drops one that is down; notes that. */
 void fence_remove(Fences *fences, Fence *fence);

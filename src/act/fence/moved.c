@@ -2,7 +2,8 @@
 
 /* Cgroups of version 1 can be renamed, and those below with them. The number of the directory stays, so one that is not
  * at its path any more is looked for in the whole hierarchy. That takes a system call or two for each cgroup there is,
- * and is done once for each that is renamed or removed while it is fenced. */
+ * for each that is renamed while it is fenced, and several times as many for each that is removed: a listing may miss what
+ * is renamed while it is read. */
 
 #include "act/fence/internal.h"
 
@@ -10,8 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How often it is looked for while others come and go. */
-#define SEARCH_TRIES 4U
+/* So many searches in a row have to find nothing, of so many at most; choices of ours. */
+#define SEARCHES_EMPTY 4U
+#define SEARCHES_MAX   32U
 
 /* `path` has PATH_MAX bytes, and is where it was found. Whether it was; -EAGAIN when it may be one that was renamed
  * meanwhile; or -errno where that cannot be said. */
@@ -35,6 +37,7 @@ static int search(int root_fd, ActFenceKind kind, uint64_t inode, char *path, un
 
 int fence_where(int root_fd, ActFenceKind kind, const char *path, uint64_t inode, char *ret)
 {
+    unsigned n_empty = 0;
     int r = -EAGAIN;
 
     (void)snprintf(ret, PATH_MAX, "%s", path);
@@ -46,11 +49,12 @@ int fence_where(int root_fd, ActFenceKind kind, const char *path, uint64_t inode
         return 0;
     if (kind == ACT_FENCE_CGROUP2)
         return -ENOENT;
-    for (unsigned i = 0; r == -EAGAIN && i < SEARCH_TRIES; i++) {
+    for (unsigned i = 0; (r == 0 || r == -EAGAIN) && n_empty < SEARCHES_EMPTY && i < SEARCHES_MAX; i++) {
         *ret = '\0';
         r = search(root_fd, kind, inode, ret, 0);
+        n_empty = r == 0 ? n_empty + 1 : 0;
     }
-    return r == 0 ? -ENOENT : MIN(r, 0);
+    return n_empty == SEARCHES_EMPTY ? -ENOENT : r == 0 ? -EAGAIN : MIN(r, 0);
 }
 
 int fence_look_again(const Fences *fences, Fence *fence)
@@ -67,4 +71,16 @@ int fence_look_again(const Fences *fences, Fence *fence)
     free(fence->moved);
     fence->moved = moved;
     return 1;
+}
+
+bool fence_is_renamed(const Fences *fences, const Fence *fence)
+{
+    for (size_t i = 0; i < fences->journal->n_fences; i++) {
+        const JournalFence *entry = &fences->journal->fences[i];
+
+        if (entry->kind == fence->kind && entry->memory == fence->memory && entry->inode == fence->inode &&
+            fence->inode != 0 && strcmp(entry->name, fence->name) != 0)
+            return true;
+    }
+    return false;
 }

@@ -15,7 +15,7 @@
 #define RESTORE_USEC (3U * USEC_PER_SEC)
 #define MOMENT_USEC  5000U
 
-/* Of one that is renamed just when it is to be written. */
+/* Of one that is renamed just when it is to be written; a choice of ours. */
 #define ASK_TRIES 64U
 
 typedef enum Progress {

@@ -2,6 +2,7 @@
 
 /* Cgroups that are made, made anew, renamed or given a list by somebody while there is a fence. */
 
+#include "act/fence/internal.h"
 #include "act/fence/place.h"
 #include "base/parse.h"
 #include "fence-tree.h"
@@ -121,6 +122,21 @@ static void test_renamed(void **state)
     assert_int_equal(fences_restore(t->fences), 0);
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/b", "0-7");
     assert_int_equal(t->journal->n_fences, 0);
+}
+
+/* What it has then is not what it had before us, also by its new name. */
+static void test_renamed_and_met(void **state)
+{
+    Tree *t = *state;
+    Fence *fence = NULL;
+
+    tree_tick(t);
+    tree_assert_why(t, ACT_WHY_UP);
+    rename_it(t);
+    assert_int_equal(fence_add(t->fences, ACT_FENCE_CGROUP1, "/b", "/b", false, &fence), -EBUSY);
+    assert_int_equal(fences_restore(t->fences), 0);
+    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/b", "0-7");
+    assert_int_equal(fence_add(t->fences, ACT_FENCE_CGROUP1, "/b", "/b", false, &fence), 0);
 }
 
 /* After we looked where it is, and before we look who is in it. */
@@ -257,16 +273,22 @@ static void late_wait(void *context, uint64_t usec)
 
 static const FenceOps ops_late = {.set = late_set, .result = late_result, .wait = late_wait};
 
+/* A fence with two below one another that have its CPUs, and from then on late lists. */
+static void begin_late(Tree *t, Late *late)
+{
+    tree_tick(t);
+    tree_write(t, TREE_V1 "a/b/cpuset.cpus", "0-3\n");
+    tree_write(t, TREE_V1 "a/b/c/cpuset.cpus", "0-3\n");
+    fences_set_ops(t->fences, ACT_FENCE_CGROUP1, false, &ops_late, late);
+}
+
 /* One below another waits for it. */
 static void test_below_late(void **state)
 {
     Tree *t = *state;
     Late late = {.tree = t};
 
-    tree_tick(t);
-    tree_write(t, TREE_V1 "a/b/cpuset.cpus", "0-3\n");
-    tree_write(t, TREE_V1 "a/b/c/cpuset.cpus", "0-3\n");
-    fences_set_ops(t->fences, ACT_FENCE_CGROUP1, false, &ops_late, &late);
+    begin_late(t, &late);
     assert_int_equal(fences_restore(t->fences), 0);
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-7");
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a/b", "0-7");
@@ -279,10 +301,7 @@ static void test_below_late_meanwhile(void **state)
     Tree *t = *state;
     Late late = {.tree = t};
 
-    tree_tick(t);
-    tree_write(t, TREE_V1 "a/b/cpuset.cpus", "0-3\n");
-    tree_write(t, TREE_V1 "a/b/c/cpuset.cpus", "0-3\n");
-    fences_set_ops(t->fences, ACT_FENCE_CGROUP1, false, &ops_late, &late);
+    begin_late(t, &late);
     t->world->workloads[0].paused = true;
     for (unsigned i = 0; i < 4; i++) {
         tree_tick(t);
@@ -302,6 +321,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_made_again, tree_setup_v1, tree_teardown),
         cmocka_unit_test_setup_teardown(test_made_again_meanwhile, tree_setup_v1, tree_teardown),
         cmocka_unit_test_setup_teardown(test_renamed, tree_setup_v1, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_renamed_and_met, tree_setup_v1, tree_teardown),
         cmocka_unit_test_setup_teardown(test_renamed_meanwhile, tree_setup_v1, tree_teardown),
         cmocka_unit_test_setup_teardown(test_renamed_and_changed, tree_setup_v1, tree_teardown),
         cmocka_unit_test_setup_teardown(test_renamed_and_crash, tree_setup_v1, tree_teardown),
