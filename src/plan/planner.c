@@ -241,8 +241,8 @@ uint32_t planner_distance(const Topology *topology, CpuMask nodes, NodeIx node)
 /* Of the CPUs of a node. */
 #define PRESSES_PART 4U
 
-/* The same, of what may press on its memory: where each CPU or two has a cache of its own, as in guests, one task for
- * each cache would fill the node. */
+/* Of the CPUs of a node, how many may press on its memory for nothing at most, a choice of ours: where each CPU or two
+ * has a cache of its own, as in guests, one task for each cache would fill the node. */
 #define ALLOWED_PART 2U
 
 uint32_t planner_allowed_imbalance(const Topology *topology)

@@ -129,7 +129,8 @@ void load_groups(World *world)
     }
 }
 
-/* Takes what ran on some of the nodes (NULL: on any) off what these were busy, in proportion. Returns what is more. */
+/* Takes what ran on some of the nodes (NULL: on any) off what these were busy, in proportion. Returns
+ * what they were not busy with. */
 static uint64_t take_off(const World *world, CpuMask set, uint64_t ran)
 {
     NodeLoad *nodes = world->nodes;
