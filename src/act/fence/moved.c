@@ -2,8 +2,8 @@
 
 /* Cgroups of version 1 can be renamed, and those below with them. The number of the directory stays, so one that is not
  * at its path any more is looked for in the whole hierarchy. That takes a system call or two for each cgroup there is,
- * for each that is renamed while it is fenced, and several times as many for each that is removed: a listing may miss what
- * is renamed while it is read. */
+ * for each that is renamed while it is fenced, and several times as many for each that is removed: a listing may miss
+ * what is renamed while it is read. */
 
 #include "act/fence/internal.h"
 
