@@ -8,6 +8,8 @@
 
 #include "base/util.h"
 
+#include <math.h>
+
 /* Of one node; no machine has as many. */
 #define CORES_MAX 4096U
 
@@ -16,13 +18,18 @@ uint32_t buddies_demand(const Task *task)
     return MAX((uint32_t)task->run_ewma_permille + task->wait_ewma_permille, 1U);
 }
 
+bool buddies_are_few(const BuddySet *set, size_t n_threads)
+{
+    return set->n > 1 && set->n * 2 <= n_threads;
+}
+
 bool buddies_fit(uint64_t demand, uint64_t capacity)
 {
     return demand <= capacity + capacity / 16;
 }
 
 /* Cores are numbered by their lowest CPU, and may have CPUs that are not neighbours. */
-static void count_cpus(const World *world, CpuMask cpus, uint64_t *ret_cpus, uint64_t *ret_cores)
+void buddies_count(const World *world, CpuMask cpus, uint64_t *ret_cpus, uint64_t *ret_cores)
 {
     uint64_t seen[CORES_MAX / 64] = {0};
 
@@ -49,7 +56,7 @@ uint64_t buddies_largest(const World *world, CpuMask nodes, uint64_t demand)
     for (int i = nodes ? hwloc_bitmap_first(nodes) : -1; i >= 0; i = hwloc_bitmap_next(nodes, i)) {
         uint64_t n_cpus, n_cores;
 
-        count_cpus(world, world->topology->nodes[i].cpus, &n_cpus, &n_cores);
+        buddies_count(world, world->topology->nodes[i].cpus, &n_cpus, &n_cores);
         most_cpus = MAX(most_cpus, n_cpus);
         most_cores = MAX(most_cores, n_cores);
         all_cores += n_cores;
@@ -69,6 +76,18 @@ static const Task *buddy_of(World *world, const Task *task, BuddyMay *may, void 
                                                                                                   : NULL;
 }
 
+/* `peak` is the variance until all are there. */
+static void add_thread(BuddySet *set, const Task *task, const Task *first)
+{
+    uint64_t demand = buddies_demand(task), often = MIN(demand, 1000U);
+
+    set->demand += demand;
+    set->peak += often * (1000 - often);
+    set->n++;
+    set->apart |= !first->gone && first->home_node.i >= 0 && task->home_node.i >= 0 &&
+                  task->home_node.i != first->home_node.i;
+}
+
 void buddies_sets(World *world, const Process *process, BuddyMay *may, void *userdata, BuddySet *ret)
 {
     size_t n, first = world_process_tasks(world, process, &n);
@@ -82,8 +101,13 @@ void buddies_sets(World *world, const Process *process, BuddyMay *may, void *use
             ret[i].first = ret[ret[i].buddy].first;
         }
         if (!task->gone)
-            ret[ret[i].first].demand += buddies_demand(task);
+            add_thread(&ret[ret[i].first], task, &world->tasks[first + ret[i].first]);
     }
-    for (size_t i = 0; i < n; i++)
-        ret[i].demand = ret[ret[i].first].demand;
+    for (size_t i = 0; i < n; i++) {
+        BuddySet *set = &ret[ret[i].first];
+
+        if (set == &ret[i])
+            set->peak = set->demand + (uint64_t)sqrt((double)set->peak);
+        ret[i] = (BuddySet){set->first, ret[i].buddy, set->demand, set->peak, set->n, set->apart};
+    }
 }

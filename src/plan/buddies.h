@@ -16,6 +16,9 @@ typedef struct BuddySet {
         first; /* the first thread of the set, by its place in the process; of most it is the thread itself */
     size_t buddy;    /* the same of its buddy; itself: it has none */
     uint64_t demand; /* of the whole set, in permille of a CPU: what its threads run and wait on average */
+    uint64_t peak;   /* that, and a standard deviation: each thread wants a CPU for its part of the time, by chance */
+    size_t n;        /* its threads that are not gone */
+    bool apart;      /* some live on another node than its first */
 } BuddySet;
 
 /* The set of each thread of a process: ret[number of its tasks]. Who `may` refuses, of those that are not gone, neither
@@ -23,8 +26,15 @@ typedef struct BuddySet {
 typedef bool BuddyMay(void *userdata, const Task *task);
 void buddies_sets(World *world, const Process *process, BuddyMay *may, void *userdata, BuddySet *ret);
 
+/* Whether the set has at most half of these threads, which is a choice of ours, and more than one. What more share is
+ * everybody's. */
+bool buddies_are_few(const BuddySet *set, size_t n_threads);
+
 /* What a thread runs and waits on average, in permille of a CPU; at least 1. */
 uint32_t buddies_demand(const Task *task);
+
+/* Usable CPUs among these, and cores that have one, in permille. */
+void buddies_count(const World *world, CpuMask cpus, uint64_t *ret_cpus, uint64_t *ret_cores);
 
 /* What the largest of these nodes (NodeIx) has for a set, in permille of a CPU: its usable cores, as long as those who
  * are to live on these nodes want at most a third more than all cores there, `demand`; else its usable CPUs. Two

@@ -356,7 +356,8 @@ static void commit_homes(const Commit *c, const PlanOutcome *outcomes)
     }
 }
 
-/* Threads that got their first node, or lost it, have not been exchanged. */
+/* Threads that got their first node, or lost it, have not been exchanged; but of who was given away on the way, the set
+ * is not what it was. */
 static void commit_threads(const Commit *c)
 {
     for (size_t i = 0; i < c->plan->n_threads; i++) {
@@ -366,7 +367,7 @@ static void commit_threads(const Commit *c)
 
         if (!task)
             continue;
-        if (group >= 0 && task->home_node.i >= 0 && thread->home_node.i >= 0)
+        if (group >= 0 && thread->home_node.i >= 0 && (task->home_node.i >= 0 || thread->spilled))
             c->world->groups[group].apart_usec = c->plan->now_usec;
         task->home_node = thread->home_node;
     }

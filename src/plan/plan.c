@@ -183,7 +183,6 @@ void plan_done(Plan *plan)
         free(s->tasks);
         free(s->units);
         free(s->unit_use);
-        free(s->unit_nodes);
         free(s->node_due);
         free(s->candidates);
         free(s->order);

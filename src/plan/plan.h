@@ -192,6 +192,7 @@ typedef struct PlanHome {
 typedef struct PlanThread {
     TaskKey task;
     NodeIx home_node; /* NODE_NONE: all of the home */
+    bool spilled;     /* to where its set has no room for it; for a while threads are not assigned anew then */
 } PlanThread;
 
 /* A group that has converged on its home, or has not any more (P16); plan_commit() keeps it. */

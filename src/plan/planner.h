@@ -88,6 +88,7 @@ typedef struct PlannerGroup {
     uint64_t seen_permille;    /* of the first, what those want of whom is seen which memory they use */
     uint64_t alone_permille;   /* and of that, what is used by one thread alone */
     uint64_t sorted_permille;  /* and of that, what lies on one node for each */
+    uint64_t few_permille;     /* of what is seen, what few threads share whom a node holds */
     uint32_t variance_permille; /* how what they want strays, in permille of a CPU squared */
     uint64_t begun_permille;   /* what those will want more who began to run within this tick */
     PackNodes allowed, chosen;
@@ -130,10 +131,11 @@ typedef struct PlannerTask {
     NodeIx home_node; /* NODE_NONE: anywhere in the home */
     bool apart;       /* `due` is less than its process's, for that */
     bool waits;       /* on this tick, and it is apart: what it waits for is on its node */
-    uint32_t unit;    /* thread-homes.c; UINT32_MAX: none */
+    bool spilled;     /* `home_node` is not that of its set, which has no room for it */
+    uint32_t unit;    /* home/thread-units.h; UINT32_MAX: none */
 } PlannerTask;
 
-/* Threads that belong together (thread-homes.c). */
+/* Threads that belong together (home/thread-units.h). */
 typedef struct PlannerUnit {
     uint64_t pages;          /* it uses */
     uint64_t most;           /* of its accesses, what is local on the node with most of them */
@@ -141,9 +143,14 @@ typedef struct PlannerUnit {
     uint32_t demand;         /* permille */
     uint32_t n_threads;
     uint32_t order;          /* place of what it uses in `unit_use` */
+    uint32_t set;            /* the first task of the set that it is a part of; UINT32_MAX: of none */
+    uint32_t first;          /* the task by which it is known where it lives */
+    uint32_t spills;         /* of its demand, what goes to another node; permille */
     int32_t now;             /* where it lives, -1: not on one node */
     int32_t node, node_anew; /* where it is to live */
+    int32_t spill_node;      /* where those go; before that is known, where some of it live beside `now`; -1: nowhere */
     bool free;               /* too large for one node */
+    bool any_private;        /* some have most of what they use for their own */
     bool settled;
 } PlannerUnit;
 
@@ -176,8 +183,6 @@ struct PlanScratch {
     size_t units_capacity;
     uint64_t *unit_use; /* [units * n_nodes] */
     size_t unit_use_capacity;
-    int32_t *unit_nodes;
-    size_t unit_nodes_capacity;
     CpuMask *node_due; /* [n_nodes], of the process mask `node_due_of` */
     size_t node_due_capacity;
     CpuMask node_due_of;
@@ -298,6 +303,9 @@ int home_nodes_of_policy(const Topology *topology, const Policy *policy, hwloc_b
 
 /* Adds to PlannerGroup what one of its threads wants, and what of that uses memory alone. */
 void demand_gather(const World *world, const Group *group, PlannerGroup *g, const Task *task);
+/* And what few of its threads share (buddies_are_few()), whom a node holds. After demand_gather() of all its threads.
+ * Writes PlanScratch.nodes and .sets. Returns 0 or -ENOMEM. */
+int demand_gather_few(Planner *p);
 /* What it wants, held for a while; permille of a CPU. */
 uint64_t demand_held(const Group *group);
 /* What of the demands of all groups the machine can give: when that is less than all, every group gets less wherever

@@ -271,6 +271,7 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
                                : demand_of_group(p, index),
         .min_gain_permille = policy->min_gain_permille,
         .private_permille = choose_memory_alone(p, group),
+        .few_permille = choose_memory_few(g),
         .sorted_permille = choose_memory_sorted(p, g),
         .steady_permille = pack_mode(policy) == PACK_MODE_AUTO ? steady_demand(group, g, share) : 0,
         .variance_permille = demand_share(share, demand_variance(p, index)),
@@ -450,6 +451,8 @@ int choose_homes(Planner *p)
     ran = p->s->node_sums;
     memory = ran + p->world->n_groups * topology->n_nodes;
     gather_loads(p, ran);
+    if (demand_gather_few(p) < 0)
+        return -ENOMEM;
     choose_bound(p);
     compare_waits(p);
     choose_memory_gather(p, memory);

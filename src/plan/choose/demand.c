@@ -3,6 +3,8 @@
 /* What groups want of CPUs, for choose.c: what is held of it, what is to be expected, how it strays, and how much of it
  * is wanted all the time. */
 
+#include "plan/ablation.h"
+#include "plan/buddies.h"
 #include "plan/planner.h"
 #include "world/load.h"
 
@@ -91,6 +93,44 @@ void demand_gather(const World *world, const Group *group, PlannerGroup *g, cons
 {
     gather_use(world, group, g, task);
     gather_begun(g, task);
+}
+
+static void gather_few(const World *world, const Process *process, const BuddySet *sets, uint64_t largest,
+                       PlannerGroup *g)
+{
+    size_t n, first = world_process_tasks(world, process, &n);
+
+    for (size_t i = 0; i < n; i++) {
+        const Task *task = &world->tasks[first + i];
+
+        if (!task->gone && task->use && buddies_are_few(&sets[i], n) && buddies_fit(sets[i].demand, largest))
+            g->few_permille += (task->run_ewma_permille + (uint64_t)task->wait_ewma_permille) *
+                               (1000 - task->use->private_permille) / 1000;
+    }
+}
+
+int demand_gather_few(Planner *p)
+{
+    World *world = p->world;
+    uint64_t largest;
+
+    hwloc_bitmap_zero(p->s->nodes);
+    if (hwloc_bitmap_set_range(p->s->nodes, 0, (int)world->topology->n_nodes - 1) < 0)
+        return -ENOMEM;
+    largest = buddies_largest(world, p->s->nodes, 0);
+    for (size_t i = 0; i < world->n_processes && rule_holds(world, ABLATION_FEW); i++) {
+        const Process *process = &world->processes[i];
+        size_t n;
+
+        if (process->gone || process->group.i < 0)
+            continue;
+        (void)world_process_tasks(world, process, &n);
+        if (!GROW(p->s->sets, p->s->sets_capacity, MAX(n, 1U)))
+            return -ENOMEM;
+        buddies_sets(world, process, NULL, NULL, p->s->sets);
+        gather_few(world, process, p->s->sets, largest, &p->s->groups[process->group.i]);
+    }
+    return 0;
 }
 
 uint64_t demand_held(const Group *group)

@@ -111,6 +111,11 @@ uint32_t choose_memory_alone(const Planner *p, const Group *group)
     return choose_memory_seen(g) ? (uint32_t)(g->alone_permille * 1000 / g->seen_permille) : 0;
 }
 
+uint32_t choose_memory_few(const PlannerGroup *g)
+{
+    return choose_memory_seen(g) ? (uint32_t)(g->few_permille * 1000 / g->seen_permille) : 0;
+}
+
 uint32_t choose_memory_sorted(const Planner *p, const PlannerGroup *g)
 {
     return rule_holds(p->world, ABLATION_SORTED) && choose_memory_seen(g)

@@ -33,6 +33,9 @@ bool choose_memory_seen(const PlannerGroup *g);
  * PlannerGroup.discount_permille. */
 uint32_t choose_memory_alone(const Planner *p, const Group *group);
 
+/* And what few of them share, PackGroup.few_permille. */
+uint32_t choose_memory_few(const PlannerGroup *g);
+
 /* And what each uses alone that lies on one node for each, PackGroup.sorted_permille. */
 uint32_t choose_memory_sorted(const Planner *p, const PlannerGroup *g);
 

@@ -18,146 +18,23 @@
  * to its user (or MinGainPermille, if that is more), and not while memory is being moved. So threads that have
  * exchanged what they work on are exchanged, which is cheaper than moving the memory (task flipping, P15). */
 
-#include "plan/home/thread-known.h"
+#include "plan/home/thread-units.h"
 
-#include "plan/buddies.h"
 #include "plan/choose/nodes.h"
 
-/* Accesses are in permille of a CPU times 2^16, so that nodes are told apart also by threads that hardly run. Pages
- * are below 2^33, and demands below 2^12. */
-#define USE_SHIFT 16U
+#include <string.h>
 
 /* Regrets less than a tenth of a busy thread apart are the same. */
-#define REGRET_STEP (100ULL << USE_SHIFT)
+#define REGRET_STEP (100ULL << THREAD_USE_SHIFT)
 
 /* A group wants much more than its home gives when it wants as much more as is wanted in vain (pack.h). */
 #define MUCH_PART 4U
 
+/* What a thread wants is measured to some percent. */
+#define SPILL_NOISE_PART 16U
+
 /* What a new assignment must gain at least, of all that is used. Averages move by some percent from round to round. */
 #define GAIN_PERMILLE 100U
-
-typedef struct ThreadHomes {
-    Planner *p;
-    size_t group;
-    const Policy *policy;
-    PlannerUnit *units;
-    size_t n;
-    uint64_t *use; /* [n * n_nodes], which part of its demand accesses memory there */
-    uint32_t n_nodes;
-    uint64_t capacity[PACK_NODES_MAX], load[PACK_NODES_MAX]; /* permille; capacity 0: not of the home */
-    uint64_t demand, capacity_sum, use_sum;
-    uint64_t largest, largest_kept; /* what a unit may want of a node; and one that has it */
-    uint64_t *taken; /* [n_nodes], permille, of all groups: by the packing, and by threads that have a node */
-} ThreadHomes;
-
-/* Units */
-
-static int add_unit(ThreadHomes *h, uint32_t *ret)
-{
-    PlanScratch *s = h->p->s;
-
-    if (!GROW(s->units, s->units_capacity, h->n + 1) ||
-        !GROW(s->unit_use, s->unit_use_capacity, (h->n + 1) * h->n_nodes))
-        return -ENOMEM;
-    h->units = s->units;
-    h->use = s->unit_use;
-    h->units[h->n] = (PlannerUnit){.now = -1, .node = -1, .order = (uint32_t)h->n};
-    for (uint32_t i = 0; i < h->n_nodes; i++)
-        h->use[h->n * h->n_nodes + i] = 0;
-    *ret = (uint32_t)h->n++;
-    return 0;
-}
-
-static void join_unit(ThreadHomes *h, const Task *task, uint32_t unit)
-{
-    uint32_t demand = buddies_demand(task);
-    uint64_t sum = 0;
-
-    h->p->s->tasks[task - h->p->world->tasks].unit = unit;
-    h->units[unit].demand += demand;
-    h->units[unit].n_threads++;
-    if (h->units[unit].now < 0)
-        h->units[unit].now = task->home_node.i;
-    for (uint32_t i = 0; task->use && i < h->n_nodes; i++)
-        sum += task->use->pages[i];
-    h->units[unit].pages += sum;
-    for (uint32_t i = 0; sum > 0 && i < h->n_nodes; i++)
-        h->use[unit * h->n_nodes + i] += (task->use->pages[i] * demand << USE_SHIFT) / sum;
-}
-
-/* Whether a thread that has most of what it uses for its own stays apart from those it shares the rest with: they are
- * too many for a node, as neighbours that share a little, each with the next, and all of one chain; or they live on
- * another node, which it is not to leave for that (I7). */
-static bool stays_apart(const ThreadHomes *h, const Task *task, uint64_t set_demand, uint32_t unit)
-{
-    return task->use->private_permille >= PRIVATE_MOSTLY_PERMILLE &&
-           (!buddies_fit(set_demand, h->largest) ||
-            (unit != UINT32_MAX && h->units[unit].now >= 0 && task->home_node.i >= 0 &&
-             h->units[unit].now != task->home_node.i));
-}
-
-/* Of the first of a set, which has no buddy, half is enough: what it does not use alone, others of the set do. */
-static bool is_member(const ThreadHomes *h, const Process *process, const Task *task, const BuddySet *set)
-{
-    return thread_is_seen(h->p->world, process, task, h->policy,
-                          task->home_node.i >= 0 || set->demand > buddies_demand(task)
-                              ? PRIVATE_MOSTLY_PERMILLE
-                              : PRIVATE_PERMILLE);
-}
-
-/* It joins the unit of its buddy. The first of a set, of whom alone nothing would be known, is known by that. */
-static int gather_thread(ThreadHomes *h, const Process *process, size_t first, size_t i)
-{
-    const World *world = h->p->world;
-    const BuddySet *set = &h->p->s->sets[i];
-    const Task *task = &world->tasks[first + i], *buddy = &world->tasks[first + set->buddy];
-    PlannerTask *of_task = &h->p->s->tasks[first + i], *of_buddy = &h->p->s->tasks[first + set->buddy];
-    uint32_t unit = of_buddy->unit;
-    int r = 0;
-
-    if (!is_member(h, process, task, set) || of_task->unit != UINT32_MAX)
-        return 0;
-    if (buddy == task || stays_apart(h, task, set->demand, unit)) {
-        r = add_unit(h, &unit);
-    } else if (unit == UINT32_MAX) {
-        r = add_unit(h, &unit);
-        if (r == 0 && !buddy->gone)
-            join_unit(h, buddy, unit);
-        of_buddy->unit = unit;
-    }
-    if (r == 0)
-        join_unit(h, task, unit);
-    return r;
-}
-
-static bool may_go_together(void *userdata, const Task *task)
-{
-    const ThreadHomes *h = userdata;
-
-    return rule_holds(h->p->world, ABLATION_BUDDIES) &&
-           planner_placeable(h->policy, &h->p->world->processes[task->process.i], task);
-}
-
-static int gather(ThreadHomes *h)
-{
-    World *world = h->p->world;
-
-    for (size_t i = 0; i < world->n_processes; i++) {
-        const Process *process = &world->processes[i];
-        size_t n, first;
-
-        if (process->group.i != (int32_t)h->group || process->gone)
-            continue;
-        first = world_process_tasks(world, process, &n);
-        if (!GROW(h->p->s->sets, h->p->s->sets_capacity, MAX(n, 1U)))
-            return -ENOMEM;
-        buddies_sets(world, process, may_go_together, h, h->p->s->sets);
-        for (size_t k = 0; k < n; k++)
-            if (gather_thread(h, process, first, k) < 0)
-                return -ENOMEM;
-    }
-    return 0;
-}
 
 static uint64_t part_of(const ThreadHomes *h, uint32_t node)
 {
@@ -188,7 +65,7 @@ static void measure_nodes(ThreadHomes *h)
 {
     const Topology *topology = h->p->world->topology;
     const PlannerGroup *g = &h->p->s->groups[h->group];
-    uint32_t n_cpus;
+    uint64_t n_cpus, n_cores;
 
     h->largest = buddies_largest(h->p->world, g->home_nodes, h->p->world->groups[h->group].demand_permille);
     for (uint32_t i = 0; i < h->n_nodes; i++) {
@@ -196,9 +73,11 @@ static void measure_nodes(ThreadHomes *h)
         if (!hwloc_bitmap_isset(g->home_nodes, i) ||
             hwloc_bitmap_and(h->p->s->set, topology->nodes[i].cpus, h->p->s->usable) < 0)
             continue;
-        n_cpus = (uint32_t)MAX(hwloc_bitmap_weight(h->p->s->set), 0);
-        h->capacity[i] = room_for(h, i, choose_nodes_left(h->p, i, n_cpus * 1000));
+        buddies_count(h->p->world, h->p->s->set, &n_cpus, &n_cores);
+        h->capacity[i] = room_for(h, i, choose_nodes_left(h->p, i, (uint32_t)n_cpus));
+        h->cores[i] = room_for(h, i, choose_nodes_left(h->p, i, (uint32_t)n_cores));
         h->capacity_sum += h->capacity[i];
+        h->cores_sum += h->cores[i];
     }
     h->largest_kept = largest_unit(h, h->largest, h->capacity_sum);
     h->largest = largest_unit(h, h->largest, h->capacity_sum + h->capacity_sum / MUCH_PART);
@@ -446,19 +325,121 @@ static void solve(ThreadHomes *h)
         take_anew(h);
 }
 
-/* Units were sorted; `order` is where each was. */
-static void note_nodes(ThreadHomes *h)
-{
-    const World *world = h->p->world;
-    PlanScratch *s = h->p->s;
-    int32_t *node_of = s->unit_nodes;
+/* Spilling */
 
+static uint64_t room_on(const ThreadHomes *h, uint32_t node, const uint64_t *sizes)
+{
+    return h->capacity[node] > 0 ? sizes[node] - MIN(sizes[node], h->load[node]) : 0;
+}
+
+/* Where some of a unit go that are too many for its node: where such live already, if there is room for one, else where
+ * most room is. */
+static uint32_t spill_node(const ThreadHomes *h, const PlannerUnit *unit, uint64_t one, const uint64_t *sizes)
+{
+    uint32_t to = (uint32_t)MAX(unit->spill_node, 0);
+
+    if (unit->spill_node >= 0 && room_on(h, to, sizes) >= one)
+        return to;
+    for (uint32_t i = 0; i < h->n_nodes; i++)
+        if (room_on(h, i, sizes) > room_on(h, to, sizes))
+            to = i;
+    return to;
+}
+
+/* In whole threads: as many as are too many, as far as there is room for them. Of a unit of which some have most of
+ * what they use for their own all of them or none: each of these is a unit of its own as soon as it is elsewhere, and
+ * as one it leaves a crowded node. Returns whether any go. */
+static bool spill_unit(ThreadHomes *h, PlannerUnit *unit, const uint64_t *sizes)
+{
+    uint64_t one = MAX(unit->demand / unit->n_threads, 1U), noise = one / SPILL_NOISE_PART;
+    uint64_t load = h->load[unit->node], over = load - MIN(sizes[unit->node] + noise, load);
+    uint32_t to = spill_node(h, unit, one - noise, sizes);
+    uint64_t many = (over + one - 1) / one,
+             may = MIN((room_on(h, to, sizes) + noise) / one, unit->n_threads - 1U);
+
+    if (unit->any_private && many > may)
+        return false;
+    many = MIN(many, may);
+    if (many == 0)
+        return false;
+    unit->spills = (uint32_t)(many * one);
+    unit->spill_node = (int32_t)to;
+    h->load[unit->node] -= many * one;
+    h->load[to] += many * one;
+    return true;
+}
+
+/* Units go to nodes as a whole, and two of five threads each are two too many for eight CPUs. So no node has more than
+ * `sizes` while others have room: rather are some threads away from what they share. Who has the least regret goes
+ * first. */
+static bool spill(ThreadHomes *h, const uint64_t *sizes)
+{
+    bool any = false;
+
+    for (size_t i = h->n; i-- > 0 && rule_holds(h->p->world, ABLATION_SPILL);) {
+        PlannerUnit *unit = &h->units[i];
+
+        if (unit->node >= 0 && unit->n_threads > 1 && unit->spills == 0)
+            any |= spill_unit(h, unit, sizes);
+    }
+    return any;
+}
+
+static void sum_loads(ThreadHomes *h)
+{
+    memset(h->load, 0, sizeof(h->load));
     for (size_t i = 0; i < h->n; i++)
-        node_of[h->units[i].order] = h->units[i].node;
-    for (size_t i = 0; i < world->n_tasks; i++)
-        if (s->tasks[i].unit != UINT32_MAX &&
-            world->processes[world->tasks[i].process.i].group.i == (int32_t)h->group)
-            s->tasks[i].home_node.i = node_of[s->tasks[i].unit];
+        if (h->units[i].node >= 0)
+            h->load[h->units[i].node] += h->units[i].demand;
+}
+
+static int compare_order(const void *a, const void *b)
+{
+    const PlannerUnit *x = a, *y = b;
+
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* Whether a thread is one of those that its unit spills: first asked of those that live there already, `there`, and of
+ * the last before others. The first stays, by which it is known where the unit lives. */
+static bool is_spilled(const ThreadHomes *h, const Task *task, bool there)
+{
+    uint32_t index = (uint32_t)(task - h->p->world->tasks);
+    PlannerUnit *unit = &h->units[h->p->s->tasks[index].unit];
+    uint32_t demand = buddies_demand(task);
+
+    if (index == unit->first || unit->spills == 0 || unit->spills < demand / 2 ||
+        (task->home_node.i == unit->spill_node) != there)
+        return false;
+    unit->spills -= MIN(unit->spills, demand);
+    return true;
+}
+
+static void note_nodes(ThreadHomes *h, bool spills)
+{
+    enum {
+        ALL,
+        SPILLED_BEFORE,
+        SPILLED,
+        N_PASSES
+    };
+    const World *world = h->p->world;
+
+    qsort(h->units, h->n, sizeof(*h->units), compare_order);
+    for (int pass = 0; pass < (spills ? N_PASSES : SPILLED_BEFORE); pass++)
+        for (size_t i = world->n_tasks; i-- > 0;) {
+            const Task *task = &world->tasks[i];
+            PlannerTask *of_task = &h->p->s->tasks[i];
+
+            if (of_task->unit == UINT32_MAX || world->processes[task->process.i].group.i != (int32_t)h->group)
+                continue;
+            if (pass == ALL)
+                of_task->home_node.i = h->units[of_task->unit].node;
+            else if (!of_task->spilled && is_spilled(h, task, pass == SPILLED_BEFORE)) {
+                of_task->home_node.i = h->units[of_task->unit].spill_node;
+                of_task->spilled = true;
+            }
+        }
 }
 
 /* The groups behind it meet its threads where they are to be, and not where the packing had them. Of the others it is
@@ -472,9 +453,8 @@ static void take_nodes(ThreadHomes *h)
     known = MIN(h->demand, parts);
     for (uint32_t i = 0; known > 0 && i < h->n_nodes; i++)
         h->taken[i] -= part_of(h, i) * known / parts;
-    for (size_t i = 0; known > 0 && i < h->n; i++)
-        if (h->units[i].node >= 0)
-            h->taken[h->units[i].node] += h->units[i].demand * known / h->demand;
+    for (uint32_t i = 0; known > 0 && i < h->n_nodes; i++)
+        h->taken[i] += h->load[i] * known / h->demand;
 }
 
 static int decide_group(Planner *p, size_t index, uint64_t *taken)
@@ -486,13 +466,17 @@ static int decide_group(Planner *p, size_t index, uint64_t *taken)
         .n_nodes = p->world->topology->n_nodes,
         .taken = taken,
     };
+    bool spills;
 
     measure_nodes(&h);
-    if (gather(&h) < 0 || !GROW(p->s->unit_nodes, p->s->unit_nodes_capacity, MAX(h.n, 1U)))
+    if (thread_units_gather(&h) < 0)
         return -ENOMEM;
     if (weigh_units(&h)) {
         solve(&h);
-        note_nodes(&h);
+        sum_loads(&h);
+        spills = spill(&h, h.cores);
+        spills |= spill(&h, h.capacity);
+        note_nodes(&h, spills);
         take_nodes(&h);
     }
     return 0;
@@ -534,6 +518,7 @@ int thread_homes_decide(Planner *p)
             planner_thread(p, &(PlanThread){
                                   .task = world_task_key(world, &world->tasks[i]),
                                   .home_node = p->s->tasks[i].home_node,
+                                  .spilled = p->s->tasks[i].spilled,
                               });
     return r;
 }

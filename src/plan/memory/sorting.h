@@ -29,6 +29,14 @@ typedef struct SortingPast {
     uint32_t n_tries; /* moves from there in a row */
 } SortingPast;
 
+/* Threads that share memory. */
+typedef struct SortingSet {
+    size_t n;        /* threads that have not ended */
+    uint64_t demand; /* permille of a CPU */
+    uint64_t nodes;  /* where most of them live (NodeIx, a bit each), if all live on nodes, and on several; else 0 */
+    bool is_free;    /* some live on no node, or it may yet prove to be none */
+} SortingSet;
+
 typedef struct Sorting {
     Blocks blocks;
     SortingMove *moves; /* to be ordered, ascending */
@@ -40,8 +48,11 @@ typedef struct Sorting {
     bool ranges_striped;
     hwloc_bitmap_t home, from, to; /* NodeIx; home: with memory */
     uint64_t *sums;                /* [n_nodes] */
-    uint64_t *demands; /* what each set wants, by place of its first thread in Touches; permille of a CPU */
-    size_t demands_capacity;
+    SortingSet *sets; /* by place of the first thread in Touches */
+    size_t sets_capacity;
+    size_t n_threads; /* of all sets */
+    uint32_t *lives;  /* [sets * n_nodes]: of how many threads that is the node */
+    size_t lives_capacity;
     uint32_t n_nodes;
     uint32_t n_quiet;
     bool striping;      /* what is shared is to be striped */

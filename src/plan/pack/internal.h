@@ -11,6 +11,7 @@
 
 #define PACK_SCALE    64U                  /* units of cost per permille and unit of distance */
 #define PACK_OVERLOAD 32U                  /* weights of nodes, and of groups that have several; reasons in pack.h */
+#define PACK_FOLLOWS  250U /* permille of its pull: memory that is to follow its users (pack.h) */
 #define PACK_CROWDED  (PACK_SCALE * 3 / 4)
 #define PACK_CROWD    8U
 #define PACK_CUT      16U /* times the capacity: more of a load is cut (cost.c) */
@@ -45,6 +46,7 @@ typedef struct PackItem {
     uint64_t steady;         /* of its demand, that of threads that run all the time */
     uint64_t heavy;          /* of its demand, what presses on memory that threads use alone */
     uint32_t alone;          /* the same in permille */
+    uint32_t few;            /* of what its threads use, what few of them share whom a node holds; permille */
     uint32_t sorted;         /* of what its threads use, what lies beside them if they are where it lies; permille */
     uint64_t memory_kib;     /* that follows it */
     uint64_t move_cost;

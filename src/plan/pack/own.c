@@ -45,22 +45,25 @@ static uint64_t remote_alone(const Pack *p, uint32_t item, PackNodes set)
     return others > 0 ? sum * MIN(1000 - MIN(local, 1000U), others * 1000 / (part * n)) / others : 0;
 }
 
-static uint64_t remote_cost(const Pack *p, uint32_t item, PackNodes set)
+static uint64_t remote_cost(const Pack *p, uint32_t index, PackNodes set)
 {
-    const uint64_t *remote = &p->remote[(size_t)item * p->n_sites];
-    uint64_t sum = 0, alone = p->items[item].spreads || p->items[item].lone ? 0 : p->items[item].alone;
+    const PackItem *item = &p->items[index];
+    const uint64_t *remote = &p->remote[(size_t)index * p->n_sites];
+    uint64_t sum = 0, alone = item->spreads || item->lone ? 0 : item->alone;
+    uint64_t few = set & (set - 1) ? item->few : 0;
 
     for (PackNodes rest = set; rest; rest &= rest - 1)
         sum += remote[__builtin_ctzll(rest)];
     if (!set)
         return 0;
     sum /= (unsigned)__builtin_popcountll(set);
-    return alone > 0 ? (sum * (1000 - alone) + remote_alone(p, item, set) * alone) / 1000 : sum;
+    sum *= 1000 - alone - few * (1000 - PACK_FOLLOWS) / 1000;
+    return (sum + (alone > 0 ? remote_alone(p, index, set) * alone : 0)) / 1000;
 }
 
-/* Of its weight, what pays for being apart: all but what threads use alone, have on one node each, and beside them
- * already. What one node has most of is no reason to be on others, and a little elsewhere excuses little. In permille.
- */
+/* Of its weight, what pays for being apart: all but what few share, and what threads use alone, have on one node each,
+ * and beside them already. What one node has most of is no reason to be on others, and a little elsewhere excuses
+ * little. In permille. */
 static uint64_t apart(const Pack *p, uint32_t item, PackNodes set, unsigned n)
 {
     uint64_t sum = 0, most = 0, elsewhere;
@@ -72,7 +75,8 @@ static uint64_t apart(const Pack *p, uint32_t item, PackNodes set, unsigned n)
         most = MAX(most, near);
     }
     elsewhere = MIN(sum, 1000U) - most;
-    return 1000 - elsewhere * 1000 / MAX(1000 - most, 500U) * p->items[item].sorted / 1000;
+    elsewhere = elsewhere * 1000 / MAX(1000 - most, 500U) * p->items[item].sorted / 1000;
+    return 1000 - elsewhere - p->items[item].few;
 }
 
 static uint64_t split_cost(const Pack *p, uint32_t index, PackNodes set)

@@ -44,6 +44,8 @@ typedef struct PackGroup {
      * are not to press on the memory of one node. 0: they share all, or it is not known. Mode spread: taken as 1000 */
     uint32_t private_permille;
     uint32_t sorted_permille; /* and of all they use, what one uses alone and lies on one node for each */
+    /* Mode auto: and of all they use, what few of them share whom a node holds. These need not be near the others */
+    uint32_t few_permille;
     /* Mode auto: of its demand, what threads want that run all the time. Two of these on one core are in each other's
      * way all the time, too */
     uint32_t steady_permille;
@@ -92,12 +94,13 @@ typedef struct PackProblem {
  *             Half of it remains of a single thread that uses all of it alone, for the same reason.
  *             Of what threads use alone, each has its own beside it as far as there is room, which is an equal part of
  *             the demand, or what presses on no memory (P5); the rest as above, and all of a lone thread, which is on
- *             all of its nodes in turns
+ *             all of its nodes in turns. Of what few share, on several nodes a quarter: they go to one of these, and it
+ *             follows them
  *   split     weight x mean of (distance - 10) between two nodes of its set, the same node twice included, but not of a
  *             lone thread, nor of what each thread uses alone, has on one node, and is beside. (What lies elsewhere
  *             than on the node with most of it excuses twice as much at most: a little elsewhere is no reason to be
- *             apart.) And far / 128 for each node more than one, or else a group with all its memory on node 0 would be
- *             as well off on both as on node 1 alone, and noise would decide
+ *             apart.) Nor of what few share. And far / 128 for each node more than one, or else a group with all its
+ *             memory on node 0 would be as well off on both as on node 1 alone, and noise would decide
  *   move      weight x far x min_gain_permille / 1000, when a home changes; of the whole weight, so the less memory
  *             counts, the more of it must become local
  *

@@ -12,7 +12,7 @@
 
 #define DISTANCE_HERE    10U
 #define WEIGHT_MIN       100U         /* permille: a group that sleeps now wants to wake beside its memory */
-#define SPREAD_PULL      250U         /* permille (pack.h) */
+#define SPREAD_PULL      PACK_FOLLOWS /* permille (pack.h) */
 #define SINGLE_PULL      500U         /* the same */
 #define CORES_UNKNOWN    (1ULL << 40) /* more than any load: 4096 groups of PACK_DEMAND_MAX are 2^34 */
 #define MOST_UNKNOWN     (1ULL << 40) /* the same */
@@ -159,6 +159,7 @@ static void make_item(const Pack *p, PackItem *item)
     item->pull = pull * (spreads ? SPREAD_PULL : single ? SINGLE_PULL : 1000U) / 1000;
     item->alone = spreads ? 1000 : alone;
     item->sorted = MIN(alone, group->sorted_permille);
+    item->few = group->mode == PACK_MODE_AUTO && !group->lone ? MIN(group->few_permille, 1000 - alone) : 0;
     item->variance = group->variance_permille;
     item->strays = (uint64_t)sqrt(1000.0 * group->variance_permille);
     item->most = group->lone ? MAX(item->demand, 1000U) : MOST_UNKNOWN;
@@ -176,8 +177,8 @@ static void make_item(const Pack *p, PackItem *item)
     item->max_nodes = group->max_nodes ? MIN(group->max_nodes, p->n_sites) : p->n_sites;
     if (group->young && item->heavy <= p->allowed_imbalance)
         item->max_nodes = fewest_nodes(p, item, item->max_nodes);
-    item->may_split = spreads || (item->sorted >= 500 && !item->lone) || item->heavy > p->allowed_imbalance ||
-                      (item->lone && item->variance > 0);
+    item->may_split = spreads || (item->sorted + item->few >= 500 && !item->lone) ||
+                      item->heavy > p->allowed_imbalance || (item->lone && item->variance > 0);
     for (PackNodes rest = item->allowed; rest; rest &= rest - 1)
         item->may_split |= item->demand + item->strays >
                            MIN(p->sites[__builtin_ctzll(rest)].limit, p->sites[__builtin_ctzll(rest)].cores);

@@ -47,8 +47,8 @@ static inline void add_thread(Bench *b, pid_t tid)
         touches_add_thread(&b->touches, world_task_key(b->f.world, fixture_find(&b->f, PID, tid))), 0);
 }
 
-/* A home of both nodes; all memory on node 0. */
-static inline void setup(Bench *b)
+/* A home of all nodes; all memory on node 0. */
+static inline void setup_on(Bench *b, const char *synthetic, uint32_t n_nodes)
 {
     const MemoryRegion heap = {.start = HEAP,
                                .end = HEAP + N_BLOCKS * BLOCK,
@@ -57,21 +57,28 @@ static inline void setup(Bench *b)
                                .resident_bytes = REGION_RESIDENT_UNKNOWN};
 
     *b = (Bench){.runs_on = {0, 1, 1, 1}};
-    fixture_init(&b->f, TWO_SHARDS);
+    fixture_init(&b->f, synthetic);
     fixture_memory(&b->f);
-    b->policy = fixture_policy(&b->f, "a", "[Placement]\nMode=fixed\nNodes=0-1\n");
+    b->policy = fixture_policy(&b->f, "a",
+                               n_nodes == 2 ? "[Placement]\nMode=fixed\nNodes=0-1\n"
+                                            : "[Placement]\nMode=fixed\nNodes=0-2\n");
     fixture_process(&b->f, PID, "a", NULL);
-    touches_init(&b->touches, 2);
+    touches_init(&b->touches, n_nodes);
     add_thread(b, ON_0);
     add_thread(b, ON_1);
     fixture_home(&b->f);
     fixture_find(&b->f, PID, ON_0)->home_node.i = 0;
     fixture_find(&b->f, PID, ON_1)->home_node.i = 1;
-    assert_int_equal(hwloc_bitmap_weight(b->f.world->groups[0].home_nodes), 2);
+    assert_int_equal(hwloc_bitmap_weight(b->f.world->groups[0].home_nodes), n_nodes);
     assert_int_equal(regions_add(&b->regions, &heap), 0);
-    assert_int_equal(sorting_init(&b->sorting, 2), 0);
+    assert_int_equal(sorting_init(&b->sorting, n_nodes), 0);
     for (uint32_t i = 0; i < N_BLOCKS; i++)
         b->where[i] = (NodeIx){0};
+}
+
+static inline void setup(Bench *b)
+{
+    setup_on(b, TWO_SHARDS, 2);
 }
 
 static inline void done(Bench *b)

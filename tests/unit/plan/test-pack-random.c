@@ -47,6 +47,7 @@ static void random_group(Instance *in, uint64_t *random, uint32_t load)
     group->mode = (PackMode)fixture_random(random, PACK_MODE_MAX);
     group->private_permille = fixture_random(random, 3) ? 0 : fixture_random(random, 1001);
     group->sorted_permille = group->id % 2 ? group->private_permille : group->private_permille / 3;
+    group->few_permille = group->id % 5 ? 0 : 800;
     group->steady_permille = group->id % 3 ? 0 : group->demand_permille;
     group->variance_permille = group->id % 2 ? 0 : group->demand_permille / 3;
     group->lone = group->demand_permille <= 1000;

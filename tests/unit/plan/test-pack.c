@@ -86,6 +86,38 @@ static void test_alone(void **state)
     assert_int_equal(cost.remote, 0);
 }
 
+/* What few share does not pay for being apart, and is to follow its users. So two nodes of eight cores are better than
+ * one for ten threads that all share, if they do so in sets that fit a node; not if one has a core for each. */
+static void test_few(void **state)
+{
+    Instance in;
+    PackCost cost;
+
+    instance_init(&in, 2, 16000, 20);
+    in.nodes[0].cores_permille = in.nodes[1].cores_permille = 8000;
+    add_group(&in, 10000, (uint64_t[]){3, 0});
+    for (uint32_t few = 0; few <= 1000; few += 500) {
+        in.groups[0].home = 1;
+        in.groups[0].few_permille = few;
+        assert_int_equal(pack_cost(&in.problem, (PackNodes[]){3}, &cost), 0);
+        assert_int_equal(cost.remote, 10000 * 64 * 10 / 2 * (1000 - few * 3 / 4) / 1000);
+        assert_int_equal(cost.split, 10000 * 64 * 10 / 2 * (1000 - few) / 1000 + 50000);
+        assert_int_equal(pack_cost(&in.problem, (PackNodes[]){2}, &cost), 0);
+        assert_int_equal(cost.remote, 10000 * 64 * 10);
+        solve(&in);
+        assert_int_equal(in.sets[0], few == 1000 ? 3 : 1);
+        assert_stable(&in);
+    }
+    in.groups[0].home = 1;
+    in.groups[0].demand_permille = 8000;
+    solve(&in);
+    assert_int_equal(in.sets[0], 1);
+    in.groups[0].demand_permille = 10000;
+    in.groups[0].mode = PACK_MODE_COMPRESS;
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){3}, &cost), 0);
+    assert_int_equal(cost.remote, 10000 * 64 * 10 / 2);
+}
+
 /* What each thread uses alone and has on one node, beside it, does not pay for being apart; what one node has most of
  * does, and so does what is only used alone. */
 static void test_sorted(void **state)
@@ -548,6 +580,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_noise),          cmocka_unit_test(test_terms),
         cmocka_unit_test(test_parts),          cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_few),
         cmocka_unit_test(test_sorted),         cmocka_unit_test(test_whole),
         cmocka_unit_test(test_pull),           cmocka_unit_test(test_pours),
         cmocka_unit_test(test_follows_memory), cmocka_unit_test(test_near_nodes),

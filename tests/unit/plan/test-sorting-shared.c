@@ -148,6 +148,42 @@ static void test_not_striped_for_few(void **state)
     }
 }
 
+/* Of three nodes a pair lives on two, and another on one. What the first shares goes to its two, and what lies on
+ * either stays; nothing is dealt out over all three. */
+static void test_few_on_two_nodes(void **state)
+{
+    PlanUse use;
+    Bench b;
+
+    setup_on(&b, "numa:3 l3:1 core:2 pu:1", 3);
+    for (uint32_t i = 0; i < 8; i++) {
+        b.user[i] = -1;
+        b.where[i].i = i < 4 ? 2 : (int32_t)i % 2;
+    }
+    add_thread(&b, ON_1 + 1);
+    add_thread(&b, ON_1 + 2);
+    fixture_find(&b.f, PID, ON_1 + 1)->home_node.i = fixture_find(&b.f, PID, ON_1 + 2)->home_node.i = 2;
+    for (uint32_t i = 8; i < 16; i++)
+        b.where[i].i = 2;
+    for (unsigned r = 0; r < 12; r++) {
+        for (uint32_t i = 8; i < 16; i++)
+            touch(&b, i, (r + i) % 2 ? ON_1 + 1 : ON_1 + 2);
+        round_(&b);
+    }
+    judge(&b);
+    assert_true(order(&b, &use));
+    assert_false(use.stripe);
+    assert_int_equal(use.bytes, 4 * BLOCK);
+    assert_int_equal(hwloc_bitmap_weight(use.to), 2);
+    assert_false(hwloc_bitmap_isset(use.to, 2));
+    carry_out(&b, &use);
+    round_(&b);
+    b.f.world->now_usec += 3600 * SEC;
+    judge(&b);
+    assert_false(order(&b, &use));
+    done(&b);
+}
+
 /* Threads that share all may seem to be buddies for a round. That does not end what was begun. */
 static void test_striped_past_a_round(void **state)
 {
@@ -260,6 +296,7 @@ int main(void)
         cmocka_unit_test(test_not_striped_on_one),
         cmocka_unit_test(test_not_striped_for_buddies),
         cmocka_unit_test(test_not_striped_for_few),
+        cmocka_unit_test(test_few_on_two_nodes),
         cmocka_unit_test(test_striped_past_a_round),
         cmocka_unit_test(test_striped_with_the_others),
         cmocka_unit_test(test_not_striped_too_soon),

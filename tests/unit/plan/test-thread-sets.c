@@ -2,7 +2,10 @@
 
 /* Threads of one process that share memory, and go to one node together (P14). */
 
+#include "plan/ablation.h"
 #include "thread-homes-test.h"
+
+#include <string.h>
 
 /* Buddies go together, whatever their own memory says; what all share is of no node. */
 static void test_buddies(void **state)
@@ -178,6 +181,142 @@ static void test_set_of_four(void **state)
     }
 }
 
+/* On this machine, a thread for each of `sets`: a letter, the same for those who share; capitals pause half of the
+ * time. All that they use is on node 0. Returns where they live, a digit each, or '-'. */
+static char *live(const char *synthetic, uint32_t n_cpus, const char *sets, uint64_t ablated, char *ret)
+{
+    size_t n = strlen(sets);
+    CLEANUP(fixture_done) Fixture f;
+
+    fixture_init(&f, synthetic);
+    fixture_policy(&f, "a", AUTO);
+    fixture_process(&f, 10, "a", NULL);
+    f.world->ablated = ablated;
+    for (size_t i = 0; i < n; i++) {
+        Task *task = fixture_task(&f, 10, 10 + (pid_t)i, 0);
+
+        if (sets[i] < 'a')
+            task->run_permille = task->run_before_permille = task->run_ewma_permille = 500;
+    }
+    fixture_cpus(&f, 0, (int32_t)n_cpus - 1, 1000, 0);
+    for (size_t i = 0; i < n; i++) {
+        bool first = i == 0 || sets[i] != sets[i - 1];
+        TaskKey key = first ? (TaskKey){0} : world_task_key(f.world, fixture_find(&f, 10, 9 + (pid_t)i));
+
+        assert_int_equal(world_set_task_use(f.world, fixture_find(&f, 10, 10 + (pid_t)i), (uint64_t[8]){1000}, 0, key,
+                                            f.world->now_usec),
+                         0);
+    }
+    f.world->groups[0].roams = true;
+    f.world->groups[0].last_home_usec = f.world->now_usec - 1000000;
+    for (size_t i = 0; i < n; i++)
+        f.world->groups[0].demand_permille += f.world->tasks[i].run_ewma_permille;
+    place(&f);
+    for (size_t i = 0; i < n; i++) {
+        int32_t node = fixture_find(&f, 10, 10 + (pid_t)i)->home_node.i;
+
+        ret[i] = node < 0 ? '-' : (char)('0' + node);
+    }
+    ret[n] = '\0';
+    return ret;
+}
+
+static void assert_loads(const char *nodes, const char *loads)
+{
+    for (char node = '0'; *loads; node++, loads++) {
+        char n = '0';
+
+        for (const char *at = nodes; *at; at++)
+            n += *at == node;
+        assert_int_equal(n, *loads);
+    }
+}
+
+static unsigned n_nodes_of(const char *nodes, size_t first, size_t n)
+{
+    uint64_t seen = 0;
+
+    for (size_t i = first; i < first + n; i++)
+        seen |= 1ULL << (nodes[i] - '0');
+    return (unsigned)__builtin_popcountll(seen);
+}
+
+/* Sets of three on nodes of two CPUs are divided: two and one. A set that is most of the process is not; nor does one
+ * whose threads all pause share a full node where others are free. */
+static void test_divided(void **state)
+{
+    const char *four = "numa:4 l3:1 core:2 pu:1";
+    char nodes[32];
+
+    live(four, 8, "aaabbb", 0, nodes);
+    assert_null(strchr(nodes, '-'));
+    assert_int_equal(n_nodes_of(nodes, 0, 3), 2);
+    assert_int_equal(n_nodes_of(nodes, 3, 3), 2);
+    assert_string_equal(live(four, 8, "aaabbb", 1ULL << ABLATION_DIVIDED, nodes), "------");
+    live(four, 8, "aaaabbb", 0, nodes);
+    assert_memory_equal(nodes, "----", 4);
+    assert_int_equal(n_nodes_of(nodes, 4, 3), 2);
+    live("numa:4 l3:1 core:4 pu:1", 16, "AAAAAAABBBBBBB", 0, nodes);
+    assert_int_equal(n_nodes_of(nodes, 0, 7), 2);
+    assert_int_equal(n_nodes_of(nodes, 7, 7), 2);
+    live("numa:2 l3:1 core:4 pu:1", 8, "AAAAAAABBBBBBB", 0, nodes);
+    assert_int_equal(n_nodes_of(nodes, 0, 7), 1);
+    assert_int_equal(n_nodes_of(nodes, 7, 7), 1);
+}
+
+/* Three sets of five are two threads too many for a node of eight CPUs. */
+static void test_spills(void **state)
+{
+    const char *two = "numa:2 l3:1 core:8 pu:1";
+    char nodes[32];
+
+    live(two, 16, "aaaaabbbbbccccc", 0, nodes);
+    assert_true(strcspn(nodes, "-") == 15);
+    assert_in_range(n_nodes_of(nodes, 0, 5) + n_nodes_of(nodes, 5, 5) + n_nodes_of(nodes, 10, 5), 4, 4);
+    assert_loads(nodes, nodes[0] == nodes[5] || nodes[0] == nodes[10] ? nodes[0] == '0' ? "87" : "78"
+                        : nodes[0] == '0'                             ? "78"
+                                                                      : "87");
+    live(two, 16, "aaaaabbbbbccccc", 1ULL << ABLATION_SPILL, nodes);
+    assert_int_equal(n_nodes_of(nodes, 0, 5) + n_nodes_of(nodes, 5, 5) + n_nodes_of(nodes, 10, 5), 3);
+    /* Some of two sets, where most room is, each to a node of its own. */
+    live("numa:3 l3:1 core:4 pu:1", 12, "aaabbbcccddd", 0, nodes);
+    assert_loads(nodes, "444");
+}
+
+/* Four sets of four, which want more than the cores of the node on which all is, need not be together; sixteen who
+ * share all do. */
+static void test_few_need_not_be_together(void **state)
+{
+    enum {
+        SETS,
+        SWITCHED_OFF,
+        ALL,
+        CASES
+    };
+
+    for (unsigned c = 0; c < CASES; c++) {
+        CLEANUP(fixture_done) Fixture f;
+
+        fixture_init(&f, "numa:2 l3:1 core:8 pu:2");
+        fixture_policy(&f, "a", AUTO "MinAgeSec=0\n");
+        fixture_process(&f, 10, "a", NULL);
+        f.world->ablated = c == SWITCHED_OFF ? 1ULL << ABLATION_FEW : 0;
+        for (pid_t tid = 10; tid < 26; tid++) {
+            Task *task = fixture_task(&f, 10, tid, 0);
+
+            task->run_permille = task->run_before_permille = task->run_ewma_permille = 650;
+        }
+        fixture_cpus(&f, 0, 31, 0, 0);
+        assert_int_equal(world_set_process_memory(f.world, world_process(f.world, 10), (uint64_t[]){1 << 30, 0},
+                                                  f.world->now_usec),
+                         0);
+        for (pid_t tid = 10; tid < 26; tid++)
+            use(&f, tid, 1000, 0, 0, tid == 10 || (c != ALL && (tid - 10) % 4 == 0) ? 0 : tid - 1);
+        place(&f);
+        assert_int_equal(hwloc_bitmap_weight(f.world->groups[0].home_nodes), c == SETS ? 2 : 1);
+    }
+}
+
 /* Of seven who share all three have stopped: the others, who would fit a node, do not become a
  * set, as long as those three may run again. One beside them has memory of its own. */
 static void test_set_by_chance(void **state)
@@ -213,6 +352,9 @@ int main(void)
         cmocka_unit_test(test_pair_with_little_shared),
         cmocka_unit_test(test_chain),
         cmocka_unit_test(test_set_of_four),
+        cmocka_unit_test(test_divided),
+        cmocka_unit_test(test_spills),
+        cmocka_unit_test(test_few_need_not_be_together),
         cmocka_unit_test(test_set_by_chance),
     };
 

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "plan/home/thread-units.h"
+
+static int add_unit(ThreadHomes *h, uint32_t *ret)
+{
+    PlanScratch *s = h->p->s;
+
+    if (!GROW(s->units, s->units_capacity, h->n + 1) ||
+        !GROW(s->unit_use, s->unit_use_capacity, (h->n + 1) * h->n_nodes))
+        return -ENOMEM;
+    h->units = s->units;
+    h->use = s->unit_use;
+    h->units[h->n] =
+        (PlannerUnit){.now = -1, .node = -1, .spill_node = -1, .set = UINT32_MAX, .order = (uint32_t)h->n};
+    for (uint32_t i = 0; i < h->n_nodes; i++)
+        h->use[h->n * h->n_nodes + i] = 0;
+    *ret = (uint32_t)h->n++;
+    return 0;
+}
+
+static void join_unit(ThreadHomes *h, const Task *task, uint32_t unit)
+{
+    uint32_t demand = buddies_demand(task);
+    uint64_t sum = 0;
+
+    h->p->s->tasks[task - h->p->world->tasks].unit = unit;
+    h->units[unit].demand += demand;
+    if (h->units[unit].n_threads++ == 0)
+        h->units[unit].first = (uint32_t)(task - h->p->world->tasks);
+    if (h->units[unit].now < 0)
+        h->units[unit].now = task->home_node.i;
+    else if (task->home_node.i >= 0 && task->home_node.i != h->units[unit].now)
+        h->units[unit].spill_node = task->home_node.i;
+    h->units[unit].any_private |= task->use && task->use->private_permille >= PRIVATE_MOSTLY_PERMILLE;
+    for (uint32_t i = 0; task->use && i < h->n_nodes; i++)
+        sum += task->use->pages[i];
+    h->units[unit].pages += sum;
+    for (uint32_t i = 0; sum > 0 && i < h->n_nodes; i++)
+        h->use[unit * h->n_nodes + i] += (task->use->pages[i] * demand << THREAD_USE_SHIFT) / sum;
+}
+
+/* Whether a thread that has most of what it uses for its own stays apart from those it shares the rest with: they are
+ * too many for a node, as neighbours that share a little, each with the next, and all of one chain; or they live on
+ * another node, which it is not to leave for that (I7). */
+static bool stays_apart(const ThreadHomes *h, const Task *task, uint64_t set_demand, uint32_t unit)
+{
+    return task->use->private_permille >= PRIVATE_MOSTLY_PERMILLE &&
+           (!buddies_fit(set_demand, h->largest) ||
+            (unit != UINT32_MAX && h->units[unit].now >= 0 && task->home_node.i >= 0 &&
+             h->units[unit].now != task->home_node.i));
+}
+
+/* Of the first of a set, which has no buddy, half is enough: what it does not use alone, others of the set do. */
+static bool is_member(const ThreadHomes *h, const Process *process, const Task *task, const BuddySet *set)
+{
+    return thread_is_seen(h->p->world, process, task, h->policy,
+                          task->home_node.i >= 0 || set->demand > buddies_demand(task)
+                              ? PRIVATE_MOSTLY_PERMILLE
+                              : PRIVATE_PERMILLE);
+}
+
+static bool may_go_together(void *userdata, const Task *task)
+{
+    const ThreadHomes *h = userdata;
+
+    return rule_holds(h->p->world, ABLATION_BUDDIES) &&
+           planner_placeable(h->policy, &h->p->world->processes[task->process.i], task);
+}
+
+/* What counts of a set when it is asked whether a node holds it: where cores are plentiful, that all of its threads
+ * find one at most times. Who is apart stays so until that holds with a third more to spare, wherever: want and room
+ * change from tick to tick. */
+static uint64_t size_of(const ThreadHomes *h, const BuddySet *set)
+{
+    bool plentiful = h->p->world->groups[h->group].demand_permille * 2ULL <= h->cores_sum;
+    uint64_t strays = set->peak - set->demand;
+
+    return set->demand + (set->apart ? strays * 4 / 3 : plentiful ? strays : 0);
+}
+
+/* Whether it is few who share, and no node holds them. */
+static bool is_divided(const ThreadHomes *h, const BuddySet *set, size_t n_threads)
+{
+    return rule_holds(h->p->world, ABLATION_DIVIDED) && buddies_are_few(set, n_threads) && h->largest > 0 &&
+           !buddies_fit(size_of(h, set), h->largest);
+}
+
+/* A thread of a divided set joins the part that lives where it lives, or the first that has room yet. Parts are of the
+ * same size. */
+static int join_part(ThreadHomes *h, const Task *task, const BuddySet *set, uint32_t first)
+{
+    uint64_t n_parts = MAX((size_of(h, set) + h->largest - 1) / h->largest, 2U);
+    uint64_t size = task->home_node.i >= 0 ? h->largest : set->demand / n_parts;
+    uint32_t unit = (uint32_t)h->n;
+    int r;
+
+    while (unit > 0 && (h->units[unit - 1].set != first || h->units[unit - 1].now != task->home_node.i ||
+                        h->units[unit - 1].demand + buddies_demand(task) / 2 > size))
+        unit--;
+    if (unit > 0) {
+        join_unit(h, task, unit - 1);
+        return 0;
+    }
+    r = add_unit(h, &unit);
+    if (r < 0)
+        return r;
+    h->units[unit].set = first;
+    join_unit(h, task, unit);
+    return 0;
+}
+
+/* It joins the unit of its buddy. The first of a set, of whom alone nothing would be known, is known by that. */
+static int gather_thread(ThreadHomes *h, const Process *process, size_t first, size_t n, size_t i)
+{
+    const World *world = h->p->world;
+    const BuddySet *set = &h->p->s->sets[i];
+    const Task *task = &world->tasks[first + i], *buddy = &world->tasks[first + set->buddy];
+    PlannerTask *of_task = &h->p->s->tasks[first + i], *of_buddy = &h->p->s->tasks[first + set->buddy];
+    uint32_t unit = of_buddy->unit;
+    int r = 0;
+
+    if (of_task->unit != UINT32_MAX || task->gone)
+        return 0;
+    if (is_divided(h, set, n) &&
+        (is_member(h, process, task, set) || (set->first == i && may_go_together(h, task))))
+        return join_part(h, task, set, (uint32_t)(first + set->first));
+    if (!is_member(h, process, task, set))
+        return 0;
+    if (buddy == task || stays_apart(h, task, set->demand, unit)) {
+        r = add_unit(h, &unit);
+    } else if (unit == UINT32_MAX) {
+        r = add_unit(h, &unit);
+        if (r == 0 && !buddy->gone)
+            join_unit(h, buddy, unit);
+        of_buddy->unit = unit;
+    }
+    if (r == 0)
+        join_unit(h, task, unit);
+    return r;
+}
+
+int thread_units_gather(ThreadHomes *h)
+{
+    World *world = h->p->world;
+
+    for (size_t i = 0; i < world->n_processes; i++) {
+        const Process *process = &world->processes[i];
+        size_t n, first;
+
+        if (process->group.i != (int32_t)h->group || process->gone)
+            continue;
+        first = world_process_tasks(world, process, &n);
+        if (!GROW(h->p->s->sets, h->p->s->sets_capacity, MAX(n, 1U)))
+            return -ENOMEM;
+        buddies_sets(world, process, may_go_together, h, h->p->s->sets);
+        for (size_t k = 0; k < n; k++)
+            if (gather_thread(h, process, first, n, k) < 0)
+                return -ENOMEM;
+    }
+    return 0;
+}
