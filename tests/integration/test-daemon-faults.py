@@ -174,6 +174,35 @@ class Full(lib.DaemonTest):
         daemon.stop()
         self.assertEqual(set().union(*(workload.masks() for workload in workloads)), {self.full})
 
+    def check_forgotten(self, end):
+        """Who chooses what was ours, when that is put back, keeps it."""
+        self.runtime = self.directory / "run"
+        workload = self.spinner("--asleep", "--threads=3")
+        daemon = self.daemon().ready()
+        self.wait_home(daemon, workload)
+        home = os.sched_getaffinity(workload.pid)
+        end(daemon)
+        self.assertEqual(workload.masks(), {self.full})
+        for thread in lib.affinity(workload.pid):
+            os.sched_setaffinity(thread, home)
+        self.daemon("--restore").process.wait(lib.DEADLINE_SEC)
+        self.assertEqual(workload.masks(), {self.list_of(home)})
+
+    def test_full_at_the_stop(self):
+        def end(daemon):
+            resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
+            daemon.stop()
+
+        self.check_forgotten(end)
+
+    def test_full_after_a_crash(self):
+        def end(daemon):
+            daemon.kill()
+            self.daemon("--restore", preexec_fn=lambda: resource.setrlimit(
+                resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))).process.wait(lib.DEADLINE_SEC)
+
+        self.check_forgotten(end)
+
     def test_read_only(self):
         mount = shlex.quote(str(self.mount))
         daemon = self.daemon(wrap=self.wrap(f"mount -o remount,ro none {mount}"))

@@ -206,6 +206,25 @@ int journal_file_append(JournalFile *file, const char *text, size_t len)
     return 0;
 }
 
+int journal_file_cut(JournalFile *file, const char *text, size_t len)
+{
+    CLEANUP_FREE char *begin = malloc(len);
+    ssize_t n;
+
+    if (!begin)
+        return -ENOMEM;
+    n = pread(file->fd, begin, len, 0);
+    if (n < 0)
+        return -errno;
+    if ((size_t)n != len || memcmp(begin, text, len) != 0)
+        return -EBADMSG;
+    if (ftruncate(file->fd, (off_t)len) < 0)
+        return -errno;
+    file->length = (off_t)len;
+    file->tail = false;
+    return 0;
+}
+
 bool journal_file_is_lost(const JournalFile *file)
 {
     struct stat st;

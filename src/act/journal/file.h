@@ -38,6 +38,10 @@ int journal_file_read(JournalFile *file, char **ret, size_t *ret_len, bool *ret_
 /* Appends text in one write(2). 0, or -errno and the file is as long as before. */
 int journal_file_append(JournalFile *file, const char *text, size_t len);
 
+/* Cuts it to the text that it begins with, which needs no room. 0, or -errno and it is as it was; -EBADMSG: it begins
+ * otherwise. */
+int journal_file_cut(JournalFile *file, const char *text, size_t len);
+
 /* Whether it no longer holds what was written: somebody else has cut it short, or taken it away. */
 bool journal_file_is_lost(const JournalFile *file);
 

@@ -500,3 +500,20 @@ int journal_compact(Journal *journal, const ActProcess *living, size_t n)
     drop_dead(journal, living, n);
     return write_anew(journal, false);
 }
+
+/* A full disk must not keep what is over: somebody may choose a mask that was ours. */
+int journal_clear(Journal *journal)
+{
+    CLEANUP_FREE char *header = NULL;
+    size_t len = 0;
+    int r;
+
+    while (journal->n_fences > 0)
+        free(journal->fences[--journal->n_fences].given);
+    journal->kept = false;
+    r = journal_compact(journal, NULL, 0);
+    if (r == 0)
+        return 0;
+    header = journal_format(journal, &len);
+    return header ? journal_file_cut(&journal->file, header, len) : -ENOMEM;
+}

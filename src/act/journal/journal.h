@@ -182,3 +182,6 @@ bool journal_bloated(const Journal *journal);
 /* Drops processes that are not among the `n` living ones (ascending pid) or were released, and writes the file anew. 0,
  * -ENOMEM, or another -errno of the file, which is as it was then. Entries move. */
 int journal_compact(Journal *journal, const ActProcess *living, size_t n);
+/* Drops everything, since nothing has a mask or a cpuset from us any more, and writes the file anew; or cuts it, where
+ * there is no room. Return as above. */
+int journal_clear(Journal *journal);

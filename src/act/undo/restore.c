@@ -537,7 +537,7 @@ int act_restore(Act *act, const ActSelection *selection, size_t *ret_restored, s
     if (!selection && restore.n_rounds > 0)
         act->inherited = false;
     if (r == 0 && !selection && act->journal)
-        (void)journal_compact(act->journal, NULL, 0); /* nothing is under our masks any more */
+        act->statistics.n_journal_failures += journal_clear(act->journal) < 0;
     if (ret_restored)
         *ret_restored = restore.n_restored;
     if (ret_left)
