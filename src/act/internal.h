@@ -95,6 +95,10 @@ bool act_mask_same(Act *act, hwloc_const_bitmap_t a, hwloc_const_bitmap_t b);
 /* Whether a thread (of `process`, or born of it) can have this mask from us and nobody else: it is one that was
  * given, or what the cpuset of the thread leaves of one. */
 bool act_mask_ours(Act *act, const JournalProcess *process, TaskKey task, hwloc_const_bitmap_t mask);
+/* Whether it is what the cpuset of the thread leaves of another one that was given; and whether some cpuset could leave
+ * that of one. */
+bool act_mask_is_cut(Act *act, const JournalProcess *process, TaskKey task, hwloc_const_bitmap_t mask);
+bool act_mask_may_be_cut(const JournalProcess *process, hwloc_const_bitmap_t mask);
 
 /* journal_note_change(), with the place of a process that is not entered yet, and since when it is, unless that is
  * known. */

@@ -207,6 +207,27 @@ class Fence(fencelib.FenceTest):
         (other / "cpuset.cpus").write_text(self.before, encoding="ascii")
         self.assertEqual(work.masks(), {self.full})
 
+    def check_narrowed(self, end):
+        """The cpuset becomes what a thread was pinned to, so that it shows its own mask. The kernel remembers the home, for later."""
+        lib.need_masks_kept("the kernel itself forgets the mask")
+        self.policy(Workload={"Act": "affinity", "ForeignAffinity": "override"}, Steal={"Steal": "no"})
+        work = self.inside()
+        pin = set(lib.own_cpus()[-1:])
+        for thread in lib.affinity(work.pid):
+            os.sched_setaffinity(thread, pin)
+        daemon = self.daemon().ready()
+        lib.wait_until("it to be at home", lambda: self.list_of(pin) not in work.masks())
+        (self.cgroup / "cpuset.cpus").write_text(self.list_of(pin), encoding="ascii")
+        end(daemon)
+        (self.cgroup / "cpuset.cpus").write_text(self.before, encoding="ascii")
+        self.assertEqual(work.masks(), {self.list_of(pin)})
+
+    def test_narrowed_to_what_it_had(self):
+        self.check_narrowed(lambda daemon: daemon.stop())
+
+    def test_narrowed_to_what_it_had_and_crash(self):
+        self.check_narrowed(self.crash)
+
     def test_pinned_comes_in(self):
         """Somebody moves a process in that its user has pinned elsewhere. Its mask cannot be seen there, and is not replaced."""
         lib.need_masks_kept("the kernel itself forgets the mask of who moves")

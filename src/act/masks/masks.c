@@ -42,16 +42,29 @@ static bool is_rest(Act *act, hwloc_const_bitmap_t applied, hwloc_const_bitmap_t
            !hwloc_bitmap_intersects(act->scratch, act->cpuset) && hwloc_bitmap_isincluded(mask, act->cpuset);
 }
 
+static bool may_be_rest(hwloc_const_bitmap_t applied, hwloc_const_bitmap_t mask)
+{
+    return !hwloc_bitmap_intersects(mask, applied) || hwloc_bitmap_isincluded(mask, applied);
+}
+
+bool act_mask_may_be_cut(const JournalProcess *process, hwloc_const_bitmap_t mask)
+{
+    for (uint32_t i = 0; i < process->n_applied; i++)
+        if (may_be_rest(process->applied[i], mask))
+            return true;
+    return false;
+}
+
 /* The kernel cuts masks when a cpuset becomes another one, and when a partition takes CPUs from everybody: to what
  * it leaves of them. Somebody may have to be put back before that is written down (cut.c). */
-static bool is_cut(Act *act, const JournalProcess *process, TaskKey task, hwloc_const_bitmap_t mask)
+bool act_mask_is_cut(Act *act, const JournalProcess *process, TaskKey task, hwloc_const_bitmap_t mask)
 {
     bool known = false;
 
     for (uint32_t i = 0; i < process->n_applied; i++) {
         hwloc_const_bitmap_t applied = process->applied[i];
 
-        if (hwloc_bitmap_intersects(mask, applied) && !hwloc_bitmap_isincluded(mask, applied))
+        if (!may_be_rest(applied, mask) || act_mask_same(act, applied, mask))
             continue;
         if (!known && act->ops->get_cpuset(act->context, task.tid, act->cpuset) != 0)
             return false;
@@ -74,7 +87,7 @@ bool act_mask_ours(Act *act, const JournalProcess *process, TaskKey task, hwloc_
             from_passage(passage, task, mask))
             return true;
     }
-    return is_cut(act, process, task, mask);
+    return act_mask_is_cut(act, process, task, mask);
 }
 
 int act_note_change(Act *act, JournalChange *change)

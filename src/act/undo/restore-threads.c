@@ -16,18 +16,21 @@ static bool shows_the_same(Restore *restore, TaskKey task)
            hwloc_bitmap_isequal(now, restore->have);
 }
 
-/* Gives one thread back what `entry` says, if its mask is ours. 1: it did; 0: nothing to do; -errno. */
+/* Gives one thread back what `entry` says, if its mask is ours. 1: it did; 0: nothing to do; -errno. What it had may be
+ * just what its cpuset leaves of ours: then it gets that as its own, and is not counted. */
 int restore_thread(Restore *restore, const JournalProcess *entry, TaskKey task)
 {
     Act *act = restore->act;
     JournalOriginal original = journal_original(act->journal, entry, task);
     int r = act->ops->get_mask(act->context, task, restore->have);
+    bool same;
 
     if (r != 0)
         return restore_failed(restore, r);
-    if (act_mask_same(act, restore->have, original.mask))
+    same = act_mask_same(act, restore->have, original.mask);
+    if (same && !act_mask_is_cut(act, entry, task, restore->have))
         return restore->late && restore_suspect(restore, task) < 0 ? restore_failed(restore, -ENOMEM) : 0;
-    if (!act_mask_ours(act, entry, task, restore->have)) {
+    if (!same && !act_mask_ours(act, entry, task, restore->have)) {
         restore->n_left++;
         return 0;
     }
@@ -36,7 +39,7 @@ int restore_thread(Restore *restore, const JournalProcess *entry, TaskKey task)
         return restore_failed(restore, r);
     if (restore->again && shows_the_same(restore, task))
         return 0;
-    restore->n_restored++;
+    restore->n_restored += !same;
     if (restore->later)
         return 1;
     return restore_suspect(restore, task) < 0 ? restore_failed(restore, -ENOMEM) : 1;
@@ -62,18 +65,14 @@ static bool has_own_originals(const Journal *journal, const JournalProcess *entr
 }
 
 /* Whether a thread with this mask is to be looked at. Of very many most have what all of them had before, and need
- * not be. */
+ * not be: no cpuset can leave that of what they were given. */
 static bool walk_wants(void *userdata, hwloc_const_bitmap_t mask)
 {
     const RestoreWalk *pass = userdata;
     Act *act = pass->restore->act;
 
-    if (pass->own_originals || pass->restore->late || !act_mask_same(act, pass->entry->original.mask, mask))
-        return true;
-    for (uint32_t i = 0; i < pass->entry->n_applied; i++)
-        if (act_mask_same(act, pass->entry->applied[i], mask))
-            return true;
-    return false;
+    return pass->own_originals || pass->restore->late || act_mask_may_be_cut(pass->entry, mask) ||
+           !act_mask_same(act, pass->entry->original.mask, mask);
 }
 
 static void walk_visit(void *userdata, TaskKey task)

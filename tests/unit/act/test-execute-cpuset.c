@@ -74,6 +74,44 @@ static void test_cpuset_elsewhere(void **state)
     assert_mask(f, 101, "6-7");
 }
 
+/* The cpuset leaves of our mask what is, by chance, what the thread had before: what the kernel remembers is ours. */
+static void check_cut_to_original(Fixture *f, const char *home, bool seen)
+{
+    assert_true(act_record_add_process(f->record, 120, 1, 120, "2-3"));
+    fixture_world_process(f, 120, "0-7");
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 120, 0, "2-3", home, -1), PLAN_OUTCOME_DONE);
+    assert_true(act_record_set_cpuset(f->record, 120, "2-3"));
+    assert_mask(f, 120, "2-3");
+    if (seen) {
+        f->processes[1].cpuset = fixture_mask(f, "2-3");
+        fixture_tick(f);
+    }
+    fixture_restart(f);
+    fixture_restore(f, 0, 0);
+    assert_true(act_record_set_cpuset(f->record, 120, "0-7"));
+    assert_mask(f, 120, "2-3");
+}
+
+static void test_cpuset_cut_to_original(void **state)
+{
+    check_cut_to_original(*state, "0-3", false);
+}
+
+static void test_cpuset_cut_to_original_seen(void **state)
+{
+    check_cut_to_original(*state, "0-3", true);
+}
+
+static void test_cpuset_leaves_original(void **state)
+{
+    check_cut_to_original(*state, "4-7", false);
+}
+
+static void test_cpuset_leaves_original_seen(void **state)
+{
+    check_cut_to_original(*state, "4-7", true);
+}
+
 /* The same when a plan releases it, and gives it a home again afterwards. */
 static void test_cpuset_elsewhere_and_back(void **state)
 {
@@ -118,6 +156,10 @@ int main(void)
         TEST(test_cpuset_changes),
         TEST(test_cpuset_cut_unseen),
         TEST(test_cpuset_elsewhere),
+        TEST(test_cpuset_cut_to_original),
+        TEST(test_cpuset_cut_to_original_seen),
+        TEST(test_cpuset_leaves_original),
+        TEST(test_cpuset_leaves_original_seen),
         TEST(test_cpuset_elsewhere_and_back),
         TEST(test_cpuset_isolated),
     };
