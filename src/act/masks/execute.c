@@ -55,6 +55,16 @@ static bool is_whole(Work *work, hwloc_const_bitmap_t mask)
            has_all(work, process->cpuset, mask);
 }
 
+/* The same by what the cpuset is now, which may have become narrower since the World was read, and may be a thread's
+ * own: what it leaves is nobody's choice. */
+static bool is_whole_now(Work *work, TaskKey task, hwloc_const_bitmap_t mask)
+{
+    Act *act = work->act;
+
+    return !(act->fences && fences_hold(act->fences, work->process.pid)) &&
+           act->ops->get_cpuset(act->context, task.tid, act->cpuset) == 0 && has_all(work, act->cpuset, mask);
+}
+
 /* Whether it is what a kernel before 6.2 made of all CPUs that we put back while some were offline, or on their way
  * back: that is nobody's choice, also when they are online again. */
 static bool was_left(Work *work, hwloc_const_bitmap_t mask)
@@ -100,7 +110,8 @@ static int change(Work *work, TaskKey task, bool ours, const JournalPassage *pas
         .task = task,
         .ours = ours,
         .original = {.mask = work->have,
-                     .whole = !ours && (is_whole(work, work->have) || was_left(work, work->have))},
+                     .whole = !ours && (is_whole(work, work->have) || was_left(work, work->have) ||
+                                        is_whole_now(work, task, work->have))},
         .mask = work->action->to,
         .passage = passage,
     };

@@ -112,6 +112,27 @@ static void test_cpuset_leaves_original_seen(void **state)
     check_cut_to_original(*state, "4-7", true);
 }
 
+/* A cpuset that became narrower since the World was read: what it leaves of all CPUs is no choice. */
+static void check_narrower_than_known(Fixture *f, const char *home, PlanOutcome outcome)
+{
+    assert_true(act_record_set_cpuset(f->record, 100, "4-7"));
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "4-7", home, -1), outcome);
+    fixture_restart(f);
+    fixture_restore(f, outcome == PLAN_OUTCOME_DONE ? 3 : 0, 0);
+    assert_true(act_record_set_cpuset(f->record, 100, "0-7"));
+    assert_mask(f, 100, "0-7");
+}
+
+static void test_cpuset_narrower_than_known(void **state)
+{
+    check_narrower_than_known(*state, "4-5", PLAN_OUTCOME_DONE);
+}
+
+static void test_cpuset_narrower_than_known_refused(void **state)
+{
+    check_narrower_than_known(*state, "0-3", PLAN_OUTCOME_REFUSED);
+}
+
 /* The same when a plan releases it, and gives it a home again afterwards. */
 static void test_cpuset_elsewhere_and_back(void **state)
 {
@@ -160,6 +181,8 @@ int main(void)
         TEST(test_cpuset_cut_to_original_seen),
         TEST(test_cpuset_leaves_original),
         TEST(test_cpuset_leaves_original_seen),
+        TEST(test_cpuset_narrower_than_known),
+        TEST(test_cpuset_narrower_than_known_refused),
         TEST(test_cpuset_elsewhere_and_back),
         TEST(test_cpuset_isolated),
     };
