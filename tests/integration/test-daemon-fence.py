@@ -4,6 +4,7 @@ crash, and when the policy goes. Lends take it down: test-daemon-lend.py."""
 
 import os
 import resource
+import signal
 import subprocess
 import sys
 
@@ -206,6 +207,45 @@ class Fence(fencelib.FenceTest):
         self.crash(daemon)
         (other / "cpuset.cpus").write_text(self.before, encoding="ascii")
         self.assertEqual(work.masks(), {self.full})
+
+    def bearer(self):
+        """In the cgroup. Bears a child whenever it is told to, of the policy or of none."""
+        procs = self.cgroup / "cgroup.procs"
+        parent = subprocess.Popen(["sh", "-c", "while read mark; do NUMAPLACE_TEST=$mark sleep 1000 >/dev/null & echo $!; done"],
+                                  env={**os.environ, "NUMAPLACE_TEST": self.mark}, text=True, stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, preexec_fn=lambda: procs.write_text("0", encoding="ascii"))
+        for pipe in (parent.stdin, parent.stdout):
+            self.addCleanup(pipe.close)
+        self.addCleanup(parent.wait)
+        self.addCleanup(parent.kill)
+        return parent
+
+    def child(self, parent, mark):
+        parent.stdin.write(f"{mark}\n")
+        parent.stdin.flush()
+        pid = int(parent.stdout.readline())
+        self.addCleanup(os.kill, pid, signal.SIGKILL)
+        return pid
+
+    def check_born_in_fence(self, end):
+        """Who comes in while the fence is up shows the home for a mask, and is mostly taken for pinned. Its children have ours."""
+        self.policy(Steal={"Steal": "no"})
+        work = self.inside()
+        daemon = self.daemon().ready()
+        self.wait_up(daemon, work)
+        parent = self.bearer()
+        lib.wait_until("it to be placed", lambda: f"mask pid={parent.pid} " in self.journal.read_text(encoding="ascii"))
+        children = [self.child(parent, mark) for mark in (self.mark, "other")]
+        self.ticks(daemon)
+        end(daemon)
+        self.assertEqual(self.cpus(), self.before)
+        self.assertEqual(set().union(*(lib.affinity(pid).values() for pid in (parent.pid, work.pid, *children))), {self.full})
+
+    def test_born_in_fence(self):
+        self.check_born_in_fence(lambda daemon: daemon.stop())
+
+    def test_born_in_fence_and_crash(self):
+        self.check_born_in_fence(self.crash)
 
     def check_narrowed(self, end):
         """The cpuset becomes what a thread was pinned to, so that it shows its own mask. The kernel remembers the home, for later."""

@@ -327,7 +327,7 @@ static size_t first_stranger(const Journal *journal, pid_t pid, uint64_t start_t
     return LOWER_BOUND(i, journal->n_strangers, is_before(&journal->strangers[i], pid, start_ticks));
 }
 
-bool journal_is_stranger(const Journal *journal, pid_t pid, uint64_t start_ticks)
+static bool has_stranger(const Journal *journal, pid_t pid, uint64_t start_ticks)
 {
     size_t at = first_stranger(journal, pid, start_ticks);
 
@@ -335,11 +335,16 @@ bool journal_is_stranger(const Journal *journal, pid_t pid, uint64_t start_ticks
            journal->strangers[at].start_ticks == start_ticks;
 }
 
+bool journal_is_stranger(const Journal *journal, pid_t pid, uint64_t start_ticks)
+{
+    return has_stranger(journal, pid, start_ticks) && !journal_process(journal, pid, start_ticks);
+}
+
 int journal_add_stranger(Journal *journal, JournalStranger stranger)
 {
     size_t at = first_stranger(journal, stranger.pid, stranger.start_ticks);
 
-    if (journal_is_stranger(journal, stranger.pid, stranger.start_ticks) ||
+    if (has_stranger(journal, stranger.pid, stranger.start_ticks) ||
         journal->n_strangers >= JOURNAL_STRANGERS_MAX)
         return 0;
     if (!INSERT(journal->strangers, journal->strangers_capacity, journal->n_strangers, at))
@@ -352,7 +357,7 @@ int journal_note_stranger(Journal *journal, pid_t pid, uint64_t start_ticks)
 {
     const JournalStranger stranger = {.pid = pid, .start_ticks = start_ticks};
 
-    if (journal_is_stranger(journal, pid, start_ticks) || journal->n_strangers >= JOURNAL_STRANGERS_MAX)
+    if (has_stranger(journal, pid, start_ticks) || journal->n_strangers >= JOURNAL_STRANGERS_MAX)
         return 0;
     return NOTE(journal, out, journal_text_stranger(out, &stranger));
 }

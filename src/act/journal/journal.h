@@ -155,6 +155,7 @@ void journal_drop_settled(Journal *journal);
 int journal_note_released(Journal *journal, JournalProcess *process, uint64_t ticks);
 /* Does nothing when there are JOURNAL_STRANGERS_MAX. */
 int journal_note_stranger(Journal *journal, pid_t pid, uint64_t start_ticks);
+/* Who came into a fence shows its CPUs as if they were chosen. Once it has a mask from us it is a stranger no more. */
 bool journal_is_stranger(const Journal *journal, pid_t pid, uint64_t start_ticks);
 
 /* Writes down what of this is not written yet: what a cpuset was, and what it is about to become. Return as above. */
