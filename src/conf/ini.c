@@ -94,7 +94,8 @@ static int parse_section(Parser *p, char *s, size_t len)
     char *name;
 
     if (len == 0 || s[len - 1] != ']' || memchr(s, ']', len - 1) || memchr(s, '[', len)) {
-        ERROR(p, p->logical_line, "expected a section such as [Match], found: [%.*s", (int)len, s);
+        ERROR(p, p->logical_line, "expected a section such as [%s], found: [%.*s", p->handler->example,
+              (int)len, s);
         return 0;
     }
     len--;
@@ -131,7 +132,8 @@ static int parse_entry(Parser *p, char *s, size_t len)
         return 0;
     }
     if (!p->section) {
-        ERROR(p, p->logical_line, "expected a section such as [Match] before the first key, found: %s", s);
+        ERROR(p, p->logical_line, "expected a section such as [%s] before the first key, found: %s",
+              p->handler->example, s);
         return 0;
     }
     if (value_len > 0 && value[value_len - 1] == '\\') {

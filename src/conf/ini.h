@@ -45,6 +45,7 @@ void conf_report_add(ConfReport *report, ConfSeverity severity, const char *file
 char *conf_message_format(const ConfMessage *message);
 
 typedef struct ConfHandler {
+    const char *example; /* a section of such files, for messages */
     /* A "[Section]" line. Called for every one, also for a repeated name. Return 0, or -ENOMEM. */
     int (*section)(void *userdata, const char *section, const char *file, unsigned line, ConfReport *report);
     /* A "Key=value" line, blanks around both removed, continuation lines joined. `section` is never NULL.

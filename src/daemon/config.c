@@ -82,7 +82,7 @@ static int on_entry(void *userdata, const char *section, const char *name, const
     return r == -EBADMSG ? 0 : r; /* the report has it; go on, so that one reading shows all mistakes */
 }
 
-static const ConfHandler handler = {.section = on_section, .entry = on_entry};
+static const ConfHandler handler = {.example = "Daemon", .section = on_section, .entry = on_entry};
 
 int config_new(Config **ret)
 {

@@ -25,6 +25,7 @@ typedef struct Loader {
     bool constants;    /* what files do not set is set, too */
     bool skip_section; /* an unknown one */
     bool in_match;
+    bool match_many;                      /* more sections than a policy has, which was reported */
     bool match_unknown;                   /* the section holds a key nobody knows */
     bool match_bad;                       /* ... or a bad value, which was reported */
     PolicyMatch match;                    /* being read */
@@ -49,8 +50,10 @@ static int loader_close_match(Loader *l, ConfReport *report)
         conf_report_add(report, CONF_SEVERITY_WARNING, file, l->match.line,
                         "[Match] section without a condition matches nothing; Comm=* matches everything");
     } else if (p->n_matches >= POLICY_MATCHES_MAX) {
-        conf_report_add(report, CONF_SEVERITY_ERROR, file, l->match.line, "more than %u [Match] sections",
-                        POLICY_MATCHES_MAX);
+        if (!l->match_many)
+            conf_report_add(report, CONF_SEVERITY_ERROR, file, l->match.line, "more than %u [Match] sections",
+                            POLICY_MATCHES_MAX);
+        l->match_many = true;
     } else {
         if (!GROW(p->matches, p->matches_capacity, p->n_matches + 1))
             return -ENOMEM;
@@ -173,7 +176,7 @@ static int on_entry(void *userdata, const char *section, const char *name, const
                : 0;
 }
 
-static const ConfHandler handler = {.section = on_section, .entry = on_entry};
+static const ConfHandler handler = {.example = "Match", .section = on_section, .entry = on_entry};
 
 static Policy *policy_new(const char *name)
 {

@@ -46,7 +46,7 @@ static int on_entry(void *userdata, const char *section, const char *key, const 
 
 static char *parse(const char *text, size_t len, int *ret)
 {
-    static const ConfHandler handler = {.section = on_section, .entry = on_entry};
+    static const ConfHandler handler = {.example = "Match", .section = on_section, .entry = on_entry};
     ConfReport report = {0};
     char *heard = NULL;
     size_t size = 0;

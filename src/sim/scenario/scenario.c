@@ -377,7 +377,7 @@ static int on_entry(void *userdata, const char *section, const char *name, const
     return read_key(r, name, value, line);
 }
 
-static const ConfHandler handler = {.section = on_section, .entry = on_entry};
+static const ConfHandler handler = {.example = "Machine", .section = on_section, .entry = on_entry};
 
 void scenario_draft_done(ScenarioDraft *d)
 {

@@ -21,7 +21,7 @@ static int record_entry(void *userdata, const char *section, const char *key, co
     return 0;
 }
 
-static const ConfHandler recorder = {.section = record_section, .entry = record_entry};
+static const ConfHandler recorder = {.example = "Match", .section = record_section, .entry = record_entry};
 
 static void check_bytes(const char *text, size_t len, int expected_r, const char *expected_events,
                         const char *expected_report)
@@ -200,8 +200,9 @@ static int complain_entry(void *userdata, const char *section, const char *key, 
 
 static void test_handler_results(void **state)
 {
-    static const ConfHandler failing = {.section = fail_section, .entry = record_entry};
-    static const ConfHandler complaining = {.section = record_section, .entry = complain_entry};
+    static const ConfHandler failing = {.example = "Match", .section = fail_section, .entry = record_entry};
+    static const ConfHandler complaining = {
+        .example = "Match", .section = record_section, .entry = complain_entry};
     ConfReport report = {0};
     FILE *f = fopen("/dev/null", "we");
 

@@ -89,6 +89,16 @@ static void test_bad_values(void **state)
     }
 }
 
+static void test_key_without_section(void **state)
+{
+    CLEANUP(config_free_p) Config *c = NULL;
+    char message[256];
+
+    assert_int_equal(parse("MaxTasks=1\n", &c, message, sizeof(message)), -EBADMSG);
+    assert_string_equal(message,
+                        "expected a section such as [Daemon] before the first key, found: MaxTasks=1");
+}
+
 static void test_unknown_is_a_warning(void **state)
 {
     CLEANUP(config_free_p) Config *a = NULL, *b = NULL, *c = NULL;
@@ -161,6 +171,7 @@ int main(void)
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_every_key),
         cmocka_unit_test(test_bad_values),
+        cmocka_unit_test(test_key_without_section),
         cmocka_unit_test(test_unknown_is_a_warning),
         cmocka_unit_test(test_twice_is_a_warning),
         cmocka_unit_test(test_search_and_dropins),

@@ -307,10 +307,10 @@ static void test_too_many_matches(void **state)
     FILE *f = open_memstream(&text, &size);
 
     assert_non_null(f);
-    for (unsigned i = 0; i <= POLICY_MATCHES_MAX; i++)
+    for (unsigned i = 0; i <= POLICY_MATCHES_MAX + 2; i++)
         (void)fputs("[Match]\nComm=a\n", f);
     assert_int_equal(fclose(f), 0);
-    reject(text, "error f:513: more than 256 [Match] sections\n");
+    reject(text, "error f:513: more than 256 [Match] sections\n"); /* once */
 }
 
 static void test_settings(void **state)

@@ -206,6 +206,8 @@ static void test_several(void **state)
            "error f:6: expected [Scenario], [Machine], [Kernel], [Workload NAME], [Policy NAME SECTION], "
            "[Variant NAME] or [Expect], not: [Foo]\n"
            "error f:9: Daemon= takes yes or no, not: perhaps\n");
+    reject("Seeds=1\n" GOOD,
+           "error f:1: expected a section such as [Machine] before the first key, found: Seeds=1\n");
 }
 
 static void write_text(const char *directory, const char *name, const char *text)
