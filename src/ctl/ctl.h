@@ -39,7 +39,8 @@ typedef struct CtlOptions {
     const char *socket;
     bool legend;
     bool terminal;    /* standard output is one: tables are made to fit */
-    bool colour;      /* it wants it */
+    bool clears;      /* it knows the usual sequences */
+    bool colour;      /* ... and wants colour */
     uint32_t columns; /* as wide as $COLUMNS says it is, or it was before a pager; 0: not known */
     bool no_pager;
     bool all;

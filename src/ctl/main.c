@@ -58,7 +58,7 @@ static CtlExit watch(const CtlCommand *command)
     for (;;) {
         CtlExit code;
 
-        if (command->options.terminal)
+        if (command->options.clears)
             (void)fputs(CLEAR, stdout);
         code = command->verb->run(&command->options, command->argc, command->argv);
         if (code != CTL_EXIT_OK || fflush(stdout) != 0 || ferror(stdout))

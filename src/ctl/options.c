@@ -443,7 +443,8 @@ static void look_at_terminal(CtlOptions *options)
     uint32_t n;
 
     options->terminal = isatty(STDOUT_FILENO);
-    options->colour = options->terminal && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
+    options->clears = options->terminal && term && strcmp(term, "dumb") != 0;
+    options->colour = options->clears && !(no_color && *no_color);
     if (columns && parse_u32(columns, &n) == 0 && n <= UINT16_MAX)
         options->columns = n;
 }

@@ -363,6 +363,8 @@ class Daemon(ctllib.CtlTest):
                 screen.wait("\033[H\033[2J")
                 screen.press("\x03")
                 self.assertEqual(screen.end(), -signal.SIGINT)
+        with terminal.Terminal([CTL, self.socket, "workloads", "--watch"], env={"TERM": "dumb"}) as screen:
+            self.assertNotIn("\033", screen.wait("WORKLOAD") + screen.wait("WORKLOAD"))
         child = subprocess.Popen([CTL, self.socket, "workloads", "--watch"], stdout=subprocess.PIPE, text=True)
         self.assertTrue(child.stdout.readline().startswith("WORKLOAD"))
         child.stdout.close()
@@ -370,9 +372,10 @@ class Daemon(ctllib.CtlTest):
 
     def test_top_without_anybody(self):
         """A terminal that goes away ends it, and one that cannot be used is said so."""
-        with terminal.Terminal([CTL, self.socket, "top"], env={"TERM": "nosuch"}) as screen:
-            screen.wait("TERM=nosuch")
-            self.assertEqual(screen.end(), 1)
+        for term in ("nosuch", "dumb"):
+            with terminal.Terminal([CTL, self.socket, "top"], env={"TERM": term}) as screen:
+                screen.wait(f"this terminal cannot be used (TERM={term}); --once needs none")
+                self.assertEqual(screen.end(), 1)
         controller, end = os.openpty()
         child = subprocess.Popen([CTL, self.socket, "top"], stdin=end, stdout=end, stderr=subprocess.DEVNULL,
                                  env={**os.environ, "TERM": "xterm"})

@@ -30,11 +30,25 @@ static void choose_colours(bool colour)
             attributes[i] = COLOR_PAIR(i);
 }
 
+void screen_close(void)
+{
+    if (!screen)
+        return;
+    (void)endwin();
+    delscreen(screen);
+    screen = NULL;
+}
+
 bool screen_open(bool colour)
 {
     screen = newterm(NULL, stdout, stdin);
     if (!screen)
         return false;
+    /* newterm() takes a terminal on which nothing can be written over, as TERM=dumb, too. */
+    if (!tigetstr("cup")) {
+        screen_close();
+        return false;
+    }
     (void)cbreak();
     (void)noecho();
     (void)nonl();
@@ -44,15 +58,6 @@ bool screen_open(bool colour)
     (void)set_escdelay(ESCAPE_MSEC);
     choose_colours(colour);
     return true;
-}
-
-void screen_close(void)
-{
-    if (!screen)
-        return;
-    (void)endwin();
-    delscreen(screen);
-    screen = NULL;
 }
 
 void screen_size(unsigned *ret_rows, unsigned *ret_columns)
