@@ -188,7 +188,7 @@ static void test_match_sections(void **state)
     CLEANUP(policy_free_p)
     Policy *p = parse("[Match]\nUnit=a.service\nUnit=b.service !c.service\nUser=postgres\n"
                       "[Workload]\nAct=auto\n"
-                      "[Match]\nMinMemory=1G\nMinCPU=150%\nMinThreads=4\nSlice=s\nCgroup=/c\n"
+                      "[Match]\nMinMemory=1G\nMinCPU=150%\nMinThreads=4\nSlice=s.slice\nCgroup=/c\n"
                       "Comm=co\nExe=/e\nCommandLine=cl\nEnvironment=E=1\n"
                       "[Match]\nComm=x\nComm=\nComm=y\n",
                       NULL, "");
@@ -202,7 +202,7 @@ static void test_match_sections(void **state)
     assert_int_equal(p->matches[1].min_memory_bytes, 1 << 30);
     assert_int_equal(p->matches[1].min_cpu_permille, 1500);
     assert_int_equal(p->matches[1].min_threads, 4);
-    assert_patterns(&p->matches[1].slice, "<s>");
+    assert_patterns(&p->matches[1].slice, "<s.slice>");
     assert_patterns(&p->matches[1].cgroup, "</c>");
     assert_patterns(&p->matches[1].comm, "<co>");
     assert_patterns(&p->matches[1].exe, "</e>");
@@ -257,6 +257,22 @@ static void test_paths(void **state)
               "warning f:3: paths begin with a slash, so this Exe= matches nothing: \\*/g\n");
 
     assert_int_equal(p->matches[0].exe.n_values, 8);
+}
+
+static void test_units(void **state)
+{
+    const char *units = "units end in .service or .scope, and slices are for Slice=, so this Unit=";
+    CLEANUP_FREE char *report = NULL;
+    CLEANUP(policy_free_p) Policy *p = NULL;
+
+    assert_true(
+        asprintf(&report,
+                 "warning f:2: %s rules nothing out: !shop\nwarning f:3: %s matches nothing: *.slice\n"
+                 "warning f:4: slices end in .slice, so this Slice= rules nothing out: !user\n",
+                 units, units) > 0);
+    p = parse("[Match]\nUnit=a.service b* [d]e f\\.g !shop\nUnit=*.slice\nSlice=a.slice b* !user\n", NULL,
+              report);
+    assert_int_equal(p->matches[0].unit.n_values, 6);
 }
 
 static void test_bad_match_values(void **state)
@@ -560,6 +576,7 @@ int main(void)
         cmocka_unit_test(test_match_dropped),
         cmocka_unit_test(test_long_comm),
         cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_units),
         cmocka_unit_test(test_bad_match_values),
         cmocka_unit_test(test_too_many_values),
         cmocka_unit_test(test_too_many_matches),
