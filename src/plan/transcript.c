@@ -177,13 +177,25 @@ static const char *take(TranscriptReader *reader, uint64_t n)
     return at;
 }
 
+/* Whether it is another kind of file: a line of a damaged record is of no use to who mistook the name. */
+static bool is_foreign(const TranscriptReader *reader)
+{
+    static const char begin[] = "plan ";
+    size_t len = (size_t)(reader->end - reader->at);
+
+    return reader->n == 0 && memcmp(reader->at, begin, MIN(len, strlen(begin))) != 0;
+}
+
 static int read_head(TranscriptReader *reader, Entry *entry)
 {
     const char *newline = memchr(reader->at, '\n', (size_t)(reader->end - reader->at));
     size_t len = (size_t)((newline ? newline + 1 : reader->end) - reader->at);
     RecordReader records;
-    int r = record_reader_init(&records, reader->at, len);
+    int r;
 
+    if (is_foreign(reader))
+        return fail(reader, "head", strdup("not a record: expected what --record= has written"));
+    r = record_reader_init(&records, reader->at, len);
     if (r == 0)
         r = record_next(&records);
     if (r == 0 && (!records.kind || !record_is(&records, "plan")))

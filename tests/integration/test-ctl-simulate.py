@@ -212,7 +212,8 @@ class Simulate(ctllib.CtlTest):
         self.fails("simulate", f"--record={self.directory()}/plans", none, code=1, says="--record= needs a variant with a daemon")
         self.fails("simulate", "--record=/nonexistent/plans", self.scenario(), code=1, says="/nonexistent/plans: cannot be written")
         self.fails("simulate", "--record=/dev/full", "--seeds=1", self.scenario(), code=1, says="/dev/full: cannot be written: No space")
-        for name, text, says in (("empty", "", "expected a record of at least one plan"), ("no-record", "hello\n", "entry 1, head: ")):
+        for name, text, says in (("empty", "", "expected a record of at least one plan"), ("no-record", "hello\n", "entry 1, head: not a record: expected what --record= has written"),
+                                 ("damaged", "plan hello\n", "entry 1, head: line 1: expected key=value")):
             path = self.directory() / name
             path.write_text(text, encoding="ascii")
             for verb in ("top", "replay"):
