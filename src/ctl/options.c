@@ -310,14 +310,30 @@ static OptionId option_by_letter(int letter)
     return id;
 }
 
-/* `c` is what getopt_long() returned; with opterr off it leaves the sentence to us. */
+/* How many long options begin as `word` does, which has two hyphens in front and may have a value behind. */
+static unsigned count_beginning(const char *word)
+{
+    size_t len = strcspn(word + 2, "=");
+    unsigned n = 0;
+
+    for (size_t i = 0; i < OPTION_MAX; i++)
+        n += strncmp(option_rows[i].name, word + 2, len) == 0;
+    return n;
+}
+
+/* `c` is what getopt_long() returned; with opterr off it leaves the sentence to us. optopt is a letter, our number of
+ * a long option, or 0 of one that is unknown, or of a beginning that several have. */
 static CtlExit fail_option(int c, char **argv)
 {
-    const char *what = c == ':' ? "needs an argument" : "is not an option, or takes no argument";
+    const char *word = argv[optind - 1];
+    const char *what = c == ':'                                   ? "needs an argument"
+                       : optopt >= 256                            ? "takes no argument"
+                       : optopt == 0 && count_beginning(word) > 1 ? "is the beginning of several options"
+                                                                  : "is not an option";
 
     if (optopt > 0 && optopt < 256)
         return ctl_fail(CTL_EXIT_USAGE, "-%c %s. See numaplacectl --help.", optopt, what);
-    return ctl_fail(CTL_EXIT_USAGE, "%s %s. See numaplacectl --help.", argv[optind - 1], what);
+    return ctl_fail(CTL_EXIT_USAGE, "%s %s. See numaplacectl --help.", word, what);
 }
 
 static CtlExit take_option(int c, char **argv, CtlOptions *options, unsigned *given)
