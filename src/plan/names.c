@@ -59,7 +59,7 @@ static const NameText rules[PLAN_RULE_MAX] = {
 static const NameText reasons[PLAN_REASON_MAX] = {
     [PLAN_REASON_NO_POLICY] = {"no-policy", "No policy matches it."},
     [PLAN_REASON_MODE_NONE] = {"mode-none", "Its policy says Mode=none."},
-    [PLAN_REASON_PAUSED] = {"paused", "The administrator paused its workload."},
+    [PLAN_REASON_PAUSED] = {"paused", "Its workload is paused or released; resume ends that."},
     [PLAN_REASON_OBSERVE] = {"observe", "Nothing may be changed: Act=observe, dry run, or no permission."},
     [PLAN_REASON_TOO_YOUNG] = {"too-young", "The process is younger than MinAgeSec=."},
     [PLAN_REASON_FOREIGN_AFFINITY] = {"foreign-affinity",

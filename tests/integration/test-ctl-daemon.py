@@ -277,6 +277,13 @@ class Daemon(ctllib.CtlTest):
         self.ctl(self.socket, "resume", "--all")
         self.assertFalse(paused())
 
+    def test_release_and_resume_a_workload(self):
+        self.wait_managed()
+        self.ctl(self.socket, "release", "10-test")
+        self.assertIn("Its workload is paused or released; resume ends that.", self.ctl(self.socket, "explain", "10-test"))
+        self.ctl(self.socket, "resume", "10-test")
+        self.wait_until(lambda: self.json("explain", "10-test")["verdict"] == "managed", "it is taken back")
+
     def test_release_and_resume_a_process(self):
         pid = str(self.spinner.pid)
         self.ctl(self.socket, "release", pid)
