@@ -348,6 +348,14 @@ class Policies(ctllib.CtlTest):
         self.assertIn("60-odd.policy:2: User=nobody-here: this machine has no user", out)
         self.assertIn("70-empty.policy: neither a [Match] section", out)
 
+    def test_verify_what_is_disabled(self):
+        """As in `policy verify *.policy`: it is no error, as it is none in a directory."""
+        path = self.dir / "20-masked.policy"
+        path.symlink_to("/dev/null")
+        self.assertEqual(self.ctl("policy", "verify", self.at), "2 files, 0 errors, 0 warnings\n")
+        self.assertEqual(self.ctl("policy", "verify", str(path), str(self.dir / "90-default.policy")),
+                         f"{path}: leads to /dev/null, which disables files of its name\n1 file, 0 errors, 1 warning\n")
+
     def test_verify_users_and_comments(self):
         path = self.dir / "50-odd.policy"
         path.write_text("[Match]\nUser=root\nUser=0\nUser=no*\nUser=!nobody-here\n[Steal]\nSteal=no\n", encoding="ascii")

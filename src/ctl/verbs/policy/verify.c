@@ -11,6 +11,7 @@
 #include <pwd.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 typedef struct Verify {
     const Topology *topology; /* nodes are checked against it; NULL: not checked */
@@ -91,8 +92,15 @@ static int verify_argument(Verify *verify, const char *path)
 {
     struct stat st;
 
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+    if (stat(path, &st) < 0)
+        st = (struct stat){0}; /* whoever reads it says why */
+    if (S_ISDIR(st.st_mode))
         return verify_dirs(verify, (const char *const[]){path, NULL});
+    if (S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3)) {
+        conf_report_add(&verify->report, CONF_SEVERITY_WARNING, path, 0,
+                        "leads to /dev/null, which disables files of its name");
+        return 0;
+    }
     return verify_policy(verify, &(ConfFile){.path = (char *)path});
 }
 
