@@ -302,15 +302,16 @@ CtlExit verb_simulate(const CtlOptions *options, int argc, char **argv)
     bool held = false;
     CtlExit code = load(options, argv[0], &spec);
 
+    /* These run one seed. What is wrong with the files is said before all the others are run. */
     if (code == CTL_EXIT_OK && options->record)
         code = simulate_record(spec, options->record);
+    if (code == CTL_EXIT_OK && options->plot)
+        code = simulate_plot(spec, options->plot);
     if (code == CTL_EXIT_OK)
         code = simulate_run_all(spec, &runs);
     if (code == CTL_EXIT_OK && make_result(&runs.table, &result, &held) < 0)
         code = ctl_fail_oom();
     if (code == CTL_EXIT_OK)
         code = print_result(options, &runs.table, result);
-    if (code == CTL_EXIT_OK && options->plot)
-        code = simulate_plot(spec, options->plot);
     return code == CTL_EXIT_OK && !held ? CTL_EXIT_FAILURE : code;
 }
