@@ -382,6 +382,9 @@ class Policies(ctllib.CtlTest):
                     out = self.ctl("policy", "verify", where).splitlines()
                     self.assertTrue(out[-2].startswith(f"{path}:") and says in out[-2], out)
                 self.assertEqual(ctllib.run("policy", "list", self.at).returncode, 0)
+        path.write_text("[Match]\n[Steal]\nSteal=no\n", encoding="ascii")
+        self.assertIn("50-odd: no: it has no [Match] section that matches anything",
+                      ctllib.run("policy", "match", self.at, "x").stdout)
 
     def test_verify_counts_dropins(self):
         self.add_dropin("[Steal]\nFrob=1\n")

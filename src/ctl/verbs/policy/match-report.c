@@ -305,7 +305,7 @@ static void print_policy(const CtlOptions *options, json_object *policy, const c
         return;
     }
     (void)puts(later                        ? "not now, but it may when it has grown"
-               : view_length(sections) == 0 ? "no: it has no [Match] section"
+               : view_length(sections) == 0 ? "no: it has no [Match] section that matches anything"
                                             : "no");
     for (size_t i = 0; i < view_length(sections); i++)
         print_section(json_object_array_get_idx(sections, i));
