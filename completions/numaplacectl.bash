@@ -44,6 +44,13 @@ __numaplacectl_policies()
     numaplacectl policy list --no-legend "${given[@]}" 2> /dev/null | sed 's/ .*//'
 }
 
+# Files (-f) or directories (-d); what readline takes for names it quotes, and a slash follows those of directories.
+__numaplacectl_files()
+{
+    compopt -o filenames
+    mapfile -t COMPREPLY < <(compgen "$1" -- "$cur")
+}
+
 _numaplacectl()
 {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
@@ -64,7 +71,7 @@ _numaplacectl()
             return
             ;;
         --html | --output | --plot | --record | --socket | --xml)
-            mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+            __numaplacectl_files -f
             return
             ;;
         --policy)
@@ -72,7 +79,7 @@ _numaplacectl()
             return
             ;;
         --policy-dir | --root)
-            mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+            __numaplacectl_files -d
             return
             ;;
         -n | --lines | --rehearse | --seconds | --seeds | --since | --synthetic)
@@ -120,7 +127,7 @@ _numaplacectl()
         " ") mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$cur") ;;
         "policy ") mapfile -t COMPREPLY < <(compgen -W "list cat verify match" -- "$cur") ;;
         "policy cat" | "enable " | "disable ") mapfile -t COMPREPLY < <(compgen -W "$(__numaplacectl_policies)" -- "$cur") ;;
-        "policy verify" | "simulate " | "replay " | "top ") mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+        "policy verify" | "simulate " | "replay " | "top ") __numaplacectl_files -f ;;
         "diagnose ") mapfile -t COMPREPLY < <(compgen -W "$(__numaplacectl_pids)" -- "$cur") ;;
         "policy match" | "run ") mapfile -t COMPREPLY < <(compgen -c -- "$cur") ;;
         "explain " | "resume " | "release ")

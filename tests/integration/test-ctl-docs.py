@@ -15,6 +15,7 @@ import unittest
 
 import ctllib
 import shells
+import terminal
 from lib import CTL, DEADLINE_SEC, SOURCE
 
 
@@ -123,6 +124,21 @@ class Docs(unittest.TestCase):
         env = self.told()
         # As readline has it: = is a word of its own.
         self.offers_of(lambda line: self.complete(*re.findall(r"=|[^= ]+", line)[1:], "", env=env))
+
+    @unittest.skipUnless(shutil.which("bash"), "bash is not installed")
+    def test_bash_completes_names_of_files(self):
+        """Blanks are quoted, and a slash, not a blank, follows a directory."""
+        directory = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="numaplacectl-")))
+        (directory / "a b").mkdir()
+        with terminal.Terminal(["bash", "--norc", "--noprofile", "-i"], columns=400,
+                               env={"PS1": "ready> ", "INPUTRC": "/dev/null"}) as bash:
+            bash.wait("ready> ")
+            bash.press(f"source '{SOURCE}/completions/numaplacectl.bash'\n")
+            bash.wait("ready> ")
+            for line in ("simulate ", "policy verify ", "--html=", "enable --policy-dir="):
+                bash.press(f"numaplacectl {line}{directory}/a\t")
+                bash.wait(f"{directory}/a\\ b/")
+                bash.press("\x15")
 
     def test_zsh(self):
         text = self.read("completions/_numaplacectl")
