@@ -1,19 +1,29 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Cgroups of version 1 can be renamed, and those below with them. The number of the directory stays, so one that is not
- * at its path any more is looked for in the whole hierarchy. That takes a system call or two for each cgroup there is,
- * for each that is renamed while it is fenced, and several times as many for each that is removed: a listing may miss
- * what is renamed while it is read. */
+ * at its path any more is looked for in the whole hierarchy. That takes a few system calls for each cgroup there is, for
+ * each that is renamed while it is fenced, and twice as many at least for each that is removed: a listing may miss what
+ * is renamed while it is read, and may then be one short of the links that the directory has. */
 
 #include "act/fence/internal.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* So many searches in a row have to find nothing, of so many at most; choices of ours. */
-#define SEARCHES_EMPTY 4U
-#define SEARCHES_MAX   32U
+#define SEARCHES_EMPTY 2U
+#define SEARCHES_MAX   64U
+
+/* Whether so many names are all the directories in this one. It has a link for each, and two; one in all where the file
+ * system does not count them. */
+static bool is_complete(DIR *dir, uint64_t n_names)
+{
+    struct stat st;
+
+    return fstat(dirfd(dir), &st) == 0 && (st.st_nlink == n_names + 2 || st.st_nlink == 1);
+}
 
 /* `path` has PATH_MAX bytes, and is where it was found. Whether it was; -EAGAIN when it may be one that was renamed
  * meanwhile; or -errno where that cannot be said. */
@@ -22,14 +32,19 @@ static int search(int root_fd, ActFenceKind kind, uint64_t inode, char *path, un
     CLEANUP(closedir_p) DIR *dir = fence_open_directory(root_fd, kind, path);
     size_t len = strlen(path);
     const char *name;
+    uint64_t n = 0;
     int r = dir ? false : errno == ENOENT ? -EAGAIN : -errno;
 
-    while (r == 0 && dir && depth < FENCE_DEPTH_MAX && (name = fence_next_directory(dir)))
+    while (r == 0 && dir && depth < FENCE_DEPTH_MAX && (name = fence_next_directory(dir))) {
+        n++;
         if ((size_t)snprintf(path + len, PATH_MAX - len, "/%s", name) < PATH_MAX - len) {
             uint64_t found = fence_inode(root_fd, kind, path);
 
             r = found == 0 ? -EAGAIN : found == inode ? true : search(root_fd, kind, inode, path, depth + 1);
         }
+    }
+    if (r == 0 && depth < FENCE_DEPTH_MAX && !is_complete(dir, n))
+        r = -EAGAIN;
     if (r <= 0)
         path[len] = '\0';
     return r;
