@@ -120,6 +120,7 @@ struct Probe {
     DIR *proc;
     uint64_t page_bytes;
     uint64_t tick_nsec; /* step of utime and stime */
+    uint64_t boot_nsec; /* time_boot_nsec() as the present pass began: a pass may take long on a busy machine */
 
     /* cpus.c */
     hwloc_bitmap_t reserved;

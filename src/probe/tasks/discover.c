@@ -131,7 +131,7 @@ static int fill_process(Probe *probe, World *world, const Subject *subject, Seen
 /* Of a captured tree it may be that it has not been started yet by the clock of this machine. */
 static uint64_t started_usec(const Probe *probe, const ProcStat *stat, uint64_t now_usec)
 {
-    uint64_t now = time_boot_nsec() / probe->tick_nsec, age = now - MIN(stat->start_ticks, now);
+    uint64_t now = probe->boot_nsec / probe->tick_nsec, age = now - MIN(stat->start_ticks, now);
 
     return now_usec - MIN(age * (probe->tick_nsec / NSEC_PER_USEC), now_usec);
 }
@@ -529,6 +529,7 @@ static int discover(Probe *probe, World *world, bool all, uint64_t now_usec)
     int r;
 
     world->now_usec = now_usec;
+    probe->boot_nsec = time_boot_nsec();
     probe->n_passes++;
     probe->statistics.n_over_limit = probe->statistics.n_unreadable = probe->statistics.n_no_descriptors = 0;
     if (probe->aside)
