@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Cgroups of version 1 can be renamed, and those below with them. The number of the directory stays, so one that is not
- * at its path any more is looked for in the whole hierarchy. That takes a few system calls for each cgroup there is, for
- * each that is renamed while it is fenced, and twice as many at least for each that is removed: a listing may miss what
- * is renamed while it is read, and may then be one short of the links that the directory has. */
+ * at its path any more is looked for in the whole hierarchy. That takes a few system calls for each cgroup there is,
+ * for each that is renamed while it is fenced, and twice as many at least for each that is removed: a listing may miss
+ * what is renamed while it is read, and is then one short of the links that the directory has. */
 
 #include "act/fence/internal.h"
 
