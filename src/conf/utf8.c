@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Our own because the C library's decoder follows the locale, and the same file must be read the same way
- * in all. */
+ * in all.
+ *
+ * The kernel returns names as the program set them: "evil\nname", half a UTF-8 character cut at 15 bytes, anything but
+ * NUL. sd-bus rejects a whole message for one such byte, and a newline would start a forged log line. */
 
 #include "conf/utf8.h"
 
+#include "base/util.h"
+
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
 size_t utf8_length(const char *s, size_t len)
 {
@@ -42,4 +49,38 @@ bool utf8_is_printable(const char *s, size_t n)
         return n == 1 && c >= 0x20 && c != 0x7f;
     /* U+0080 to U+009F: the second set of control characters, which terminals obey. */
     return !(n == 2 && c == 0xc2 && (unsigned char)s[1] < 0xa0);
+}
+
+char *utf8_escape(const char *s, char *buf, size_t size)
+{
+    const char *p = s ? s : "";
+    size_t used = 0;
+
+    assert(size > 0);
+    while (*p) {
+        size_t n = utf8_length(p, strnlen(p, UTF8_MAX));
+        bool plain = utf8_is_printable(p, n) && !(*p == '\\' && p[1] == 'x');
+
+        if (used + (plain ? n : 4) >= size)
+            break;
+        if (plain) {
+            memcpy(buf + used, p, n);
+            used += n;
+            p += n;
+        } else {
+            (void)snprintf(buf + used, 5, "\\x%02x", (unsigned char)*p);
+            used += 4;
+            p++;
+        }
+    }
+    buf[used] = '\0';
+    return buf;
+}
+
+char *utf8_escape_alloc(const char *s)
+{
+    size_t size = (s ? strlen(s) : 0) * 4 + 1;
+    char *buf = malloc(size);
+
+    return buf ? utf8_escape(s, buf, size) : NULL;
 }

@@ -7,6 +7,7 @@
 
 #include "base/parse.h"
 #include "base/root.h"
+#include "conf/utf8.h"
 #include "ctl/text.h"
 
 #include <fcntl.h>
@@ -270,7 +271,7 @@ int json_set_text(json_object *object, const char *key, const char *text)
 
 int json_set_foreign(json_object *object, const char *key, const char *text)
 {
-    CLEANUP_FREE char *escaped = text ? text_foreign(text) : NULL;
+    CLEANUP_FREE char *escaped = text ? utf8_escape_alloc(text) : NULL;
 
     return text && !escaped ? -ENOMEM : json_set_text(object, key, escaped);
 }

@@ -142,5 +142,5 @@ int json_set_nodes(json_object *object, const char *key, const Topology *topolog
 /* Adds text, made valid UTF-8; NULL becomes JSON's null. Returns 0 or -ENOMEM. */
 int json_set_text(json_object *object, const char *key, const char *text);
 
-/* The same of foreign text, as text_foreign() has it. */
+/* The same of foreign text, as utf8_escape() has it. */
 int json_set_foreign(json_object *object, const char *key, const char *text);

@@ -87,15 +87,14 @@ char *text_vprintable(const char *format, va_list ap)
     return text ? text_printable(text) : NULL;
 }
 
-/* Bytes that are no text, and characters that `is_plain` has not, become \xNN; without it all characters stay. */
-static char *escape_bytes(const char *s, size_t len, bool (*is_plain)(const char *s, size_t n))
+char *text_utf8(const char *s, size_t len)
 {
     char *result = alloc_escaped(len), *out = result;
 
     while (result && len > 0) {
         size_t n = utf8_length(s, len);
 
-        if (n == 0 || (is_plain && !is_plain(s, n))) {
+        if (n == 0) {
             out = put_hex(out, (unsigned char)*s);
             n = 1;
         } else {
@@ -108,19 +107,4 @@ static char *escape_bytes(const char *s, size_t len, bool (*is_plain)(const char
     if (result)
         *out = '\0';
     return result;
-}
-
-static bool is_plain_foreign(const char *s, size_t n)
-{
-    return utf8_is_printable(s, n) && !(s[0] == '\\' && s[1] == 'x');
-}
-
-char *text_foreign(const char *s)
-{
-    return escape_bytes(s, strlen(s), is_plain_foreign);
-}
-
-char *text_utf8(const char *s, size_t len)
-{
-    return escape_bytes(s, len, NULL);
 }

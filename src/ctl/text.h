@@ -20,7 +20,3 @@ char *text_vprintable(const char *format, va_list ap) __attribute__((format(prin
 /* The text as valid UTF-8, whatever the locale: bytes that are not become \xNN. Control characters stay, since JSON
  * escapes them itself. Malloc'd, NULL when memory is out. */
 char *text_utf8(const char *s, size_t len);
-
-/* Foreign text as the daemon writes it, see "Conventions" in numaplace-json(5): UTF-8, with \xNN for other bytes, for
- * control characters and for a backslash before an "x". Malloc'd, NULL when memory is out. */
-char *text_foreign(const char *s);

@@ -6,7 +6,7 @@
 #include "daemon/log.h"
 
 #include "base/util.h"
-#include "daemon/views/text.h"
+#include "conf/utf8.h"
 
 #define SD_JOURNAL_SUPPRESS_LOCATION 1 /* the place in the source says less than the message id */
 #include <stdarg.h>
@@ -102,7 +102,7 @@ void log_record(Log *log, int priority, const char *message_id, const LogFields 
     va_start(ap, format);
     (void)vsnprintf(raw, sizeof(raw), format, ap);
     va_end(ap);
-    (void)text_escape(raw, text, sizeof(text));
+    (void)utf8_escape(raw, text, sizeof(text));
     if (log->to_journal && send_to_journal(priority, message_id, fields, text))
         return;
     write_line(text);

@@ -3,8 +3,8 @@
 /* Answers to what probe asks about each process: is it managed, which policy is it under, and what is needed of its
  * memory? */
 
+#include "conf/utf8.h"
 #include "daemon/manager/manager.h"
-#include "daemon/views/text.h"
 #include "numaplace/messages.h"
 #include "plan/group.h"
 #include "plan/memory/follow.h"
@@ -104,7 +104,7 @@ unsigned manager_wants_memory(void *userdata, const World *world, const Process 
 void manager_hangs(void *userdata, const ProbeSubject *subject)
 {
     Manager *manager = userdata;
-    CLEANUP_FREE char *comm = text_escape_alloc(subject->comm);
+    CLEANUP_FREE char *comm = utf8_escape_alloc(subject->comm);
     LogFields fields = {0};
     uint32_t n_held;
 

@@ -3,7 +3,7 @@
 #include "daemon/views/dict.h"
 
 #include "base/parse.h"
-#include "daemon/views/text.h"
+#include "conf/utf8.h"
 
 static void put(Dict *dict, int r)
 {
@@ -56,7 +56,7 @@ void dict_list_end(Dict *dict, const char *key)
 
 void dict_string(Dict *dict, const char *key, const char *value)
 {
-    CLEANUP_FREE char *text = text_escape_alloc(value);
+    CLEANUP_FREE char *text = utf8_escape_alloc(value);
 
     if (!text)
         put(dict, -ENOMEM);
@@ -88,7 +88,7 @@ void dict_strings(Dict *dict, const char *key, const char *const *values)
     value_begin(dict, key, "as");
     PUT(dict, sd_bus_message_open_container(dict->message, 'a', "s"));
     for (; *values; values++) {
-        CLEANUP_FREE char *text = text_escape_alloc(*values);
+        CLEANUP_FREE char *text = utf8_escape_alloc(*values);
 
         if (!text)
             put(dict, -ENOMEM);

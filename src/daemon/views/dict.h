@@ -23,7 +23,7 @@ void dict_end(Dict *dict);
 void dict_list_begin(Dict *dict, const char *key);
 void dict_list_end(Dict *dict, const char *key);
 
-/* Foreign text is escaped (daemon/views/text.h); NULL is "". */
+/* Foreign text is escaped (conf/utf8.h); NULL is "". */
 void dict_string(Dict *dict, const char *key, const char *value);
 void dict_bool(Dict *dict, const char *key, bool value);
 void dict_i32(Dict *dict, const char *key, int32_t value);

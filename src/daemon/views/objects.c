@@ -10,7 +10,7 @@
 
 #include "base/parse.h"
 #include "base/time.h"
-#include "daemon/views/text.h"
+#include "conf/utf8.h"
 #include "numaplace/bus.h"
 
 #include <string.h>
@@ -131,7 +131,7 @@ static hwloc_bitmap_t workload_home(const World *world, const Workload *workload
 
 static int append_text(sd_bus_message *reply, const char *foreign)
 {
-    CLEANUP_FREE char *text = text_escape_alloc(foreign);
+    CLEANUP_FREE char *text = utf8_escape_alloc(foreign);
 
     return text ? sd_bus_message_append(reply, "s", text) : -ENOMEM;
 }

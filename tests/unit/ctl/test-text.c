@@ -84,23 +84,6 @@ static void test_json_text(void **state)
     check_utf8("cut\xe6\x97\xa5", 5, "cut\\xe6\\x97"); /* only a part of the character is in reach */
 }
 
-static void check_foreign(const char *text, const char *expected)
-{
-    CLEANUP_FREE char *escaped = text_foreign(text);
-
-    assert_non_null(escaped);
-    assert_string_equal(escaped, expected);
-}
-
-/* What numaplace-json(5) says of foreign text. */
-static void test_foreign_text(void **state)
-{
-    check_foreign("na\xc3\xafve \\", "na\xc3\xafve \\");
-    check_foreign("a\nb\t\033", "a\\x0ab\\x09\\x1b");
-    check_foreign("\\x41 \\y", "\\x5cx41 \\y");
-    check_foreign("\xc2\x9b\xff\xc3", "\\xc2\\x9b\\xff\\xc3");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -110,7 +93,6 @@ int main(void)
         cmocka_unit_test(test_utf8),
         cmocka_unit_test(test_nothing_gets_through),
         cmocka_unit_test(test_json_text),
-        cmocka_unit_test(test_foreign_text),
     };
 
     return cmocka_run_group_tests_name("ctl/text", tests, NULL, NULL);

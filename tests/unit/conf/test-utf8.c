@@ -2,16 +2,16 @@
 
 /* Foreign text made printable. */
 
-#include "daemon/views/text.h"
+#include "conf/utf8.h"
 #include "unit-test.h"
 
 #include <stdlib.h>
 
 static void check(const char *in, const char *out)
 {
-    char buf[256], *alloced = text_escape_alloc(in);
+    char buf[256], *alloced = utf8_escape_alloc(in);
 
-    assert_string_equal(text_escape(in, buf, sizeof(buf)), out);
+    assert_string_equal(utf8_escape(in, buf, sizeof(buf)), out);
     assert_non_null(alloced);
     assert_string_equal(alloced, out);
     free(alloced);
@@ -30,7 +30,9 @@ static void test_escape(void **state)
     check("\x1b[2J", "\\x1b[2J");
     check("\x7f", "\\x7f");
     check("a\\b", "a\\b");
+    check("na\xc3\xafve \\", "na\xc3\xafve \\");
     check("a\\x0a", "a\\x5cx0a");
+    check("\\x41 \\y", "\\x5cx41 \\y");
 }
 
 static void test_escape_broken_utf8(void **state)
@@ -53,11 +55,11 @@ static void test_escape_cut(void **state)
 {
     char buf[5];
 
-    assert_string_equal(text_escape("abcdef", buf, sizeof(buf)), "abcd");
-    assert_string_equal(text_escape("abc\xc3\xbc", buf, sizeof(buf)), "abc");
-    assert_string_equal(text_escape("\n\n", buf, sizeof(buf)), "\\x0a");
-    assert_string_equal(text_escape("a\n", buf, sizeof(buf)), "a");
-    assert_string_equal(text_escape("abc", buf, 1), "");
+    assert_string_equal(utf8_escape("abcdef", buf, sizeof(buf)), "abcd");
+    assert_string_equal(utf8_escape("abc\xc3\xbc", buf, sizeof(buf)), "abc");
+    assert_string_equal(utf8_escape("\n\n", buf, sizeof(buf)), "\\x0a");
+    assert_string_equal(utf8_escape("a\n", buf, sizeof(buf)), "a");
+    assert_string_equal(utf8_escape("abc", buf, 1), "");
 }
 
 int main(void)
