@@ -10,17 +10,15 @@
  * undoes it. */
 
 #include "base/parse.h"
-#include "base/root.h"
 #include "base/time.h"
 #include "ctl/client.h"
 #include "ctl/ctl.h"
+#include "ctl/patience.h"
 #include "ctl/verbs/policy/files.h"
 #include "ctl/view.h"
-#include "kernel/procstat.h"
 #include "launch/launch.h"
 #include "numaplace/bus.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,30 +26,13 @@
 /* On the system bus: polkit may have somebody type a password. */
 #define ASSIGN_TIMEOUT_USEC (120 * USEC_PER_SEC)
 
-static int own_start_ticks(uint64_t *ret)
-{
-    char text[PROCSTAT_TEXT_SIZE];
-    CLEANUP_CLOSE int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-    ProcStat stat;
-    ssize_t n;
-    int r;
-
-    if (fd < 0)
-        return -errno;
-    n = root_pread(fd, text, sizeof(text));
-    r = n < 0 ? (int)n : procstat_parse(text, &stat);
-    if (r == 0)
-        *ret = stat.start_ticks;
-    return r;
-}
-
 /* One call of AssignProcess. Returns as sd_bus_call() does. */
 static int assign(sd_bus *bus, const char *destination, const char *policy, sd_bus_error *error,
                   sd_bus_message **ret)
 {
     CLEANUP_MESSAGE sd_bus_message *message = NULL;
-    uint64_t start_ticks = 0;
-    int r = own_start_ticks(&start_ticks);
+    ProcStat stat;
+    int r = patience_read(getpid(), &stat);
 
     if (r < 0)
         return r;
@@ -59,7 +40,7 @@ static int assign(sd_bus *bus, const char *destination, const char *policy, sd_b
                                        NUMAPLACE_BUS_INTERFACE_MANAGER, "AssignProcess");
     if (r < 0)
         return r;
-    r = sd_bus_message_append(message, "itsb", (int32_t)getpid(), start_ticks, policy, 1);
+    r = sd_bus_message_append(message, "itsb", (int32_t)getpid(), stat.start_ticks, policy, 1);
     if (r < 0)
         return r;
     r = sd_bus_message_set_allow_interactive_authorization(message, 1);
