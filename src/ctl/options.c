@@ -194,11 +194,14 @@ static CtlExit parse_json(const char *value, CtlJson *ret)
     return ctl_fail(CTL_EXIT_USAGE, "--json=%s: expected pretty, short or off", value);
 }
 
-static CtlExit parse_number(OptionId id, const char *value, uint32_t *ret)
+static CtlExit parse_number(OptionId id, const char *value, uint32_t min, uint32_t max, uint32_t *ret)
 {
-    if (parse_u32(value, ret) < 0)
-        return ctl_fail(CTL_EXIT_USAGE, "--%s=%s: expected a number from 0 to %u", option_rows[id].name,
-                        value, UINT32_MAX);
+    uint32_t v;
+
+    if (parse_u32(value, &v) < 0 || v < min || v > max)
+        return ctl_fail(CTL_EXIT_USAGE, "--%s=%s: expected a number from %u to %u", option_rows[id].name,
+                        value, min, max);
+    *ret = v;
     return CTL_EXIT_OK;
 }
 
@@ -206,26 +209,6 @@ static CtlExit parse_rehearse(const char *value, uint32_t *ret)
 {
     if (parse_u32(value, ret) < 0 || *ret < 2)
         return ctl_fail(CTL_EXIT_USAGE, "--rehearse=%s: expected a number of nodes, 2 or more", value);
-    return CTL_EXIT_OK;
-}
-
-static CtlExit parse_seeds(const char *value, uint32_t *ret)
-{
-    uint32_t v;
-
-    if (parse_u32(value, &v) < 0 || v == 0 || v > SIM_SEEDS_MAX)
-        return ctl_fail(CTL_EXIT_USAGE, "--seeds=%s: expected a number from 1 to %u", value, SIM_SEEDS_MAX);
-    *ret = v;
-    return CTL_EXIT_OK;
-}
-
-static CtlExit parse_seconds(const char *value, uint32_t *ret)
-{
-    uint32_t v;
-
-    if (parse_u32(value, &v) < 0 || v < 2 || v > SECONDS_MAX)
-        return ctl_fail(CTL_EXIT_USAGE, "--seconds=%s: expected a number from 2 to %u", value, SECONDS_MAX);
-    *ret = v;
     return CTL_EXIT_OK;
 }
 
@@ -257,17 +240,17 @@ static CtlExit set_option(CtlOptions *options, OptionId id, const char *value)
         break;
     case OPTION_LINES:
         options->lines_given = true;
-        return parse_number(id, value, &options->lines);
+        return parse_number(id, value, 0, UINT32_MAX, &options->lines);
     case OPTION_REHEARSE:
         return parse_rehearse(value, &options->topology.rehearse);
     case OPTION_POLICY_DIR:
         return add_policy_dir(options, value);
     case OPTION_SEEDS:
-        return parse_seeds(value, &options->seeds);
+        return parse_number(id, value, 1, SIM_SEEDS_MAX, &options->seeds);
     case OPTION_SINCE:
         return parse_since(value, &options->since_usec);
     case OPTION_SECONDS:
-        return parse_seconds(value, &options->seconds);
+        return parse_number(id, value, 2, SECONDS_MAX, &options->seconds);
     case OPTION_HELP: /* they end the run */
     case OPTION_VERSION:
         break;
@@ -465,7 +448,7 @@ static void look_at_terminal(CtlOptions *options)
         options->columns = n;
 }
 
-static CtlExit parse(int argc, char **argv, CtlCommand *ret)
+CtlExit options_parse(int argc, char **argv, CtlCommand *ret)
 {
     CtlCommand command = {
         .options =
@@ -479,6 +462,7 @@ static CtlExit parse(int argc, char **argv, CtlCommand *ret)
     int n = 0;
     CtlExit code;
 
+    *ret = (CtlCommand){0};
     look_at_terminal(&command.options);
     code = parse_options(argc, argv, &command.options, &given, &n);
     if (code != CTL_EXIT_OK)
@@ -496,10 +480,4 @@ static CtlExit parse(int argc, char **argv, CtlCommand *ret)
         return code;
     *ret = command;
     return CTL_EXIT_OK;
-}
-
-CtlExit options_parse(int argc, char **argv, CtlCommand *ret)
-{
-    *ret = (CtlCommand){0};
-    return parse(argc, argv, ret);
 }
