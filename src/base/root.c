@@ -25,6 +25,16 @@ int root_open_file(int root_fd, const char *path)
     return fd < 0 ? -errno : fd;
 }
 
+DIR *root_open_directory(int root_fd, const char *path)
+{
+    CLEANUP_CLOSE int fd = openat(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+    if (dir)
+        fd = -1;
+    return dir;
+}
+
 ssize_t root_pread(int fd, char *buf, size_t size)
 {
     size_t len = 0;

@@ -3,6 +3,7 @@
 
 /* Reading files below a root directory handle, so that a captured /proc and /sys replay as a fixture. */
 
+#include <dirent.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -13,6 +14,9 @@ int root_open(const char *path);
 /* Opens `path` (relative, no leading slash; one is skipped) below `root_fd` for reading. Returns a descriptor or
  * -errno; -ENOENT and -ESRCH both mean "it is gone or was never there". */
 int root_open_file(int root_fd, const char *path);
+
+/* Opens the directory `path`, relative to `root_fd`, for readdir(3). NULL, and errno, when that fails. */
+DIR *root_open_directory(int root_fd, const char *path);
 
 /* Reads up to `size - 1` bytes of an open file from its start into `buf` and terminates them. Returns the length
  * or -errno; -EFBIG when the file did not fit. Works on kept-open /proc descriptors (pread at 0); -ESRCH when

@@ -9,9 +9,6 @@
 #include "base/root.h"
 #include "base/util.h"
 
-#include <fcntl.h>
-#include <stdio.h>
-
 void patience_begin(Patience *patience, uint64_t now_usec)
 {
     *patience = (Patience){.begin_usec = now_usec, .progress_usec = now_usec};
@@ -35,16 +32,7 @@ uint64_t patience_look(Patience *patience, uint64_t now_usec, const ProcStat *st
 
 int patience_read(pid_t pid, ProcStat *ret)
 {
-    char path[64], text[PROCSTAT_TEXT_SIZE];
-    CLEANUP_CLOSE int fd = -1;
-    ssize_t n;
+    CLEANUP_CLOSE int root_fd = pid > 0 ? root_open("/") : -ESRCH;
 
-    if (pid <= 0)
-        return -ESRCH;
-    (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    n = root_pread(fd, text, sizeof(text));
-    return n < 0 ? (int)n : procstat_parse(text, ret);
+    return root_fd < 0 ? root_fd : procstat_read_task(root_fd, pid, pid, ret);
 }

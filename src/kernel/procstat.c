@@ -4,10 +4,12 @@
 
 #include "kernel/procstat.h"
 
+#include "base/root.h"
 #include "base/util.h"
 
 #include <ctype.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 /* The numbers after the state letter, by their number in proc(5). */
@@ -132,4 +134,25 @@ int procstat_parse(const char *text, ProcStat *ret)
 
     *ret = stat;
     return 0;
+}
+
+int procstat_read(int dir_fd, const char *path, ProcStat *ret)
+{
+    char text[PROCSTAT_TEXT_SIZE];
+    ssize_t n = root_read(dir_fd, path, text, sizeof(text));
+
+    if (n <= 0)
+        return n < 0 ? (int)n : -ESRCH;
+    return procstat_parse(text, ret);
+}
+
+int procstat_read_task(int root_fd, pid_t pid, pid_t tid, ProcStat *ret)
+{
+    char path[64];
+
+    if (tid > 0)
+        (void)snprintf(path, sizeof(path), "proc/%d/task/%d/stat", (int)pid, (int)tid);
+    else
+        (void)snprintf(path, sizeof(path), "proc/%d/stat", (int)pid);
+    return procstat_read(root_fd, path, ret);
 }

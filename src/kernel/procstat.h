@@ -30,3 +30,10 @@ typedef struct ProcStat {
 /* Parses one whole file. The name may hold anything, so the numbers are looked for after the last ')'. Returns 0,
  * or -EINVAL when the text is not of this form; *ret is then untouched. */
 int procstat_parse(const char *text, ProcStat *ret);
+
+/* Reads and parses the file `path` below a directory. Returns 0; -EINVAL when it is not of this form; -ESRCH also when
+ * it is empty, since the task went away between opening and reading; or -errno. */
+int procstat_read(int dir_fd, const char *path, ProcStat *ret);
+
+/* The same of a thread of a process, or, with `tid` 0, of the process as a whole, below the root. */
+int procstat_read_task(int root_fd, pid_t pid, pid_t tid, ProcStat *ret);

@@ -92,17 +92,11 @@ static int find_tuned(int root_fd, char *detail)
 /* Its socket has its number in the name: irqbalance812.sock. */
 static int find_irqbalance(int root_fd, char *detail)
 {
-    int fd = openat(root_fd, "run/irqbalance", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    CLEANUP(closedir_p) DIR *dir = root_open_directory(root_fd, "run/irqbalance");
     const struct dirent *entry;
     int r = 0;
 
-    if (!dir) {
-        if (fd >= 0)
-            (void)close(fd);
-        return 0;
-    }
-    while (r == 0 && (entry = readdir(dir))) {
+    while (r == 0 && dir && (entry = readdir(dir))) {
         char pid[16] = "";
         int end = 0;
 
@@ -110,7 +104,6 @@ static int find_irqbalance(int root_fd, char *detail)
             !entry->d_name[end])
             r = is_process(root_fd, "run/irqbalance", pid, "irqbalance", detail);
     }
-    (void)closedir(dir);
     return r;
 }
 

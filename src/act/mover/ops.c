@@ -51,37 +51,19 @@ static bool ops_is_alive(void *context, int process_fd)
     return poll(&pfd, 1, 0) == 0;
 }
 
-static int read_start(int root_fd, pid_t pid, uint64_t *ret)
-{
-    char path[64], text[PROCSTAT_TEXT_SIZE];
-    ProcStat stat;
-    ssize_t n;
-
-    (void)snprintf(path, sizeof(path), "proc/%d/stat", pid);
-    n = root_read(root_fd, path, text, sizeof(text));
-    if (n == -ENOENT || n == 0)
-        return -ESRCH;
-    if (n < 0)
-        return (int)n;
-    if (procstat_parse(text, &stat) < 0)
-        return -EBADMSG;
-    *ret = stat.start_ticks;
-    return 0;
-}
-
 /* The start time is read while the descriptor is held: if the process is alive after that, it is that one's. */
 static int ops_open_process(void *context, pid_t pid, uint64_t start_ticks)
 {
     CLEANUP_CLOSE int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-    uint64_t start;
+    ProcStat stat;
     int r;
 
     if (fd < 0)
         return errno == EINVAL || errno == ENOENT ? -ESRCH : -errno; /* a thread's number by now */
-    r = read_start(*(const int *)context, pid, &start);
+    r = procstat_read_task(*(const int *)context, pid, 0, &stat);
     if (r < 0)
-        return r;
-    if (start != start_ticks || !ops_is_alive(context, fd))
+        return r == -ENOENT ? -ESRCH : r;
+    if (stat.start_ticks != start_ticks || !ops_is_alive(context, fd))
         return -ESRCH;
     return TAKE_FD(fd);
 }

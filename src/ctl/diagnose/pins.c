@@ -15,16 +15,6 @@
 /* No chain of processes is so long; parents may change while they are followed. */
 #define ANCESTORS_MAX 256U
 
-static int read_stat(int root_fd, pid_t pid, ProcStat *ret)
-{
-    char path[64], text[PROCSTAT_TEXT_SIZE];
-    ssize_t n;
-
-    (void)snprintf(path, sizeof(path), "proc/%d/stat", (int)pid);
-    n = root_read(root_fd, path, text, sizeof(text));
-    return n < 0 ? (int)n : procstat_parse(text, ret);
-}
-
 static int read_mask(int root_fd, pid_t pid, pid_t tid, char *text, const char **ret)
 {
     char path[64];
@@ -43,14 +33,14 @@ static int read_mask(int root_fd, pid_t pid, pid_t tid, char *text, const char *
 
 static pid_t climb(int root_fd, pid_t pid, const char *mask, char *text, ProcStat *stat)
 {
-    int r = read_stat(root_fd, pid, stat);
+    int r = procstat_read_task(root_fd, pid, 0, stat);
 
     for (unsigned i = 0; r == 0 && i < ANCESTORS_MAX && stat->ppid > 1; i++) {
         const char *above = NULL;
         ProcStat parent;
 
         if (read_mask(root_fd, stat->ppid, stat->ppid, text, &above) < 0 || strcmp(above, mask) != 0 ||
-            read_stat(root_fd, stat->ppid, &parent) < 0)
+            procstat_read_task(root_fd, stat->ppid, 0, &parent) < 0)
             break;
         pid = stat->ppid;
         *stat = parent;

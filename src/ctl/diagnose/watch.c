@@ -166,13 +166,11 @@ Track *watch_track(Watch *w, TaskKey key)
 /* Where a thread runs now; the daemon asks that only of those that wait. */
 static const TopologyCpu *where(const Watch *w, const Process *process, const Task *task)
 {
-    char path[64], text[PROCSTAT_TEXT_SIZE];
     ProcStat stat;
 
-    (void)snprintf(path, sizeof(path), "proc/%d/task/%d/stat", (int)process->pid, (int)task->tid);
-    if (root_read(w->root_fd, path, text, sizeof(text)) < 0 || procstat_parse(text, &stat) < 0)
-        return NULL;
-    return topology_cpu(w->topology, (CpuIx){stat.processor});
+    return procstat_read_task(w->root_fd, process->pid, task->tid, &stat) < 0
+               ? NULL
+               : topology_cpu(w->topology, (CpuIx){stat.processor});
 }
 
 /* Where those run that do, in turn if they are very many. */

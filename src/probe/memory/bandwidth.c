@@ -153,26 +153,20 @@ static bool read_root_group(int root_fd, Bandwidth *bandwidth)
 
 int bandwidth_count(int root_fd, Bandwidth *bandwidth, size_t most_groups)
 {
-    int fd = openat(root_fd, RESCTRL, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    CLEANUP(closedir_p) DIR *dir = root_open_directory(root_fd, RESCTRL);
     size_t n = 1;
     bool any;
 
-    if (fd < 0)
+    if (!dir)
         return -errno;
-    if (!dir) {
-        (void)close(fd);
-        return -ENOMEM;
-    }
     any = read_root_group(root_fd, bandwidth);
     for (const struct dirent *entry; any && n <= most_groups && (entry = readdir(dir));) {
-        if (!is_group(fd, entry->d_name) || ++n > most_groups)
+        if (!is_group(dirfd(dir), entry->d_name) || ++n > most_groups)
             continue;
         for (size_t i = 0; i < bandwidth->n; i++)
             if (bandwidth->domains[i].n_groups > 0)
                 add_group(root_fd, entry->d_name, &bandwidth->domains[i]);
     }
-    (void)closedir(dir);
     return !any ? -ENOENT : n > most_groups ? -E2BIG : 0;
 }
 

@@ -11,14 +11,11 @@
 
 int evidence_look(const EvidenceTarget *target, int proc_fd, uint64_t *ret_rss_pages)
 {
-    char text[PROCSTAT_TEXT_SIZE];
     ProcStat stat;
-    ssize_t n = root_read(proc_fd, "stat", text, sizeof(text));
+    int r = procstat_read(proc_fd, "stat", &stat);
 
-    if (n < 0)
-        return probe_error_is_gone((int)n) ? EVIDENCE_E_GONE : (int)n;
-    if (procstat_parse(text, &stat) < 0)
-        return -EINVAL;
+    if (r < 0)
+        return probe_error_is_gone(r) ? EVIDENCE_E_GONE : r;
     if (stat.start_ticks != target->start_ticks || stat.state == 'Z' || stat.state == 'X')
         return EVIDENCE_E_GONE;
     *ret_rss_pages = stat.rss_pages;
@@ -44,34 +41,25 @@ int evidence_open_process(const EvidenceTarget *target)
 
 static int add_thread(int proc_fd, pid_t pid, pid_t tid, Touches *touches)
 {
-    char path[32], text[PROCSTAT_TEXT_SIZE];
+    char path[32];
     ProcStat stat;
-    ssize_t n;
+    int r;
 
     (void)snprintf(path, sizeof(path), "task/%d/stat", tid);
-    n = root_read(proc_fd, path, text, sizeof(text));
-    if (n < 0)
-        return probe_error_is_gone((int)n) ? 0 : (int)n;
-    if (procstat_parse(text, &stat) < 0)
-        return 0;
+    r = procstat_read(proc_fd, path, &stat);
+    if (r < 0)
+        return probe_error_is_gone(r) || r == -EINVAL ? 0 : r;
     return touches_add_thread(touches, (TaskKey){pid, tid, stat.start_ticks});
 }
 
 static int list_threads(int proc_fd, pid_t **tids, size_t *capacity, size_t *ret_n)
 {
-    int fd = openat(proc_fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
-    DIR *dir;
+    CLEANUP(closedir_p) DIR *dir = root_open_directory(proc_fd, "task");
+    int r;
 
-    if (fd < 0)
+    if (!dir)
         return probe_error_is_gone(-errno) ? EVIDENCE_E_GONE : -errno;
-    dir = fdopendir(fd);
-    if (!dir) {
-        r = -errno;
-        (void)close(fd);
-        return r;
-    }
     r = probe_list_numbers(dir, tids, capacity, ret_n);
-    (void)closedir(dir);
     return r == 0 && *ret_n == 0 ? EVIDENCE_E_GONE : r;
 }
 

@@ -9,6 +9,7 @@
  * given to another thread since is found because the first one is seen to be gone: its descriptor says so, and where
  * none is kept open, a rolling re-read of start times does. */
 
+#include "base/root.h"
 #include "base/scan.h"
 #include "base/time.h"
 #include "probe/probe-internal.h"
@@ -177,25 +178,10 @@ static int add_thread(Probe *probe, World *world, size_t process, const Subject 
                         : 0; /* -EEXIST: its number was another's until just now; the next pass takes it in */
 }
 
-static int open_threads(const Subject *subject, DIR **ret)
-{
-    int fd = openat(subject->fd, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
-
-    if (fd < 0)
-        return -errno;
-    *ret = fdopendir(fd);
-    if (*ret)
-        return 0;
-    r = -errno;
-    close_p(&fd);
-    return r;
-}
-
 /* Most processes have one thread, and its number is theirs; the next pass sees that there are more. */
 static int list_threads(Probe *probe, const Subject *subject)
 {
-    DIR *dir;
-    int r;
+    CLEANUP(closedir_p) DIR *dir = NULL;
 
     if (subject->stat.num_threads == 1) {
         if (!GROW(probe->tids, probe->tids_capacity, 1))
@@ -204,12 +190,10 @@ static int list_threads(Probe *probe, const Subject *subject)
         probe->n_tids = 1;
         return 0;
     }
-    r = open_threads(subject, &dir);
-    if (r < 0)
-        return probe_note_error(probe, r);
-    r = probe_list_numbers(dir, &probe->tids, &probe->tids_capacity, &probe->n_tids);
-    (void)closedir(dir);
-    return r;
+    dir = root_open_directory(subject->fd, "task");
+    if (!dir)
+        return probe_note_error(probe, -errno);
+    return probe_list_numbers(dir, &probe->tids, &probe->tids_capacity, &probe->n_tids);
 }
 
 /* Marks the threads in the World that are not listed any more, and leaves in `tids` those that are not in the World
@@ -258,7 +242,7 @@ static Process *course_process(const ThreadCourse *course, World *world)
 
 static int course_begin(ThreadCourse *course, const Subject *subject)
 {
-    int r;
+    int r = 0;
 
     probe_course_done(course);
     course->subject.fd = fcntl(subject->fd, F_DUPFD_CLOEXEC, 0);
@@ -266,9 +250,11 @@ static int course_begin(ThreadCourse *course, const Subject *subject)
         return -errno;
     course->subject.pid = subject->pid;
     course->subject.stat = subject->stat;
-    r = open_threads(subject, &course->dir);
-    if (r < 0)
+    course->dir = root_open_directory(subject->fd, "task");
+    if (!course->dir) {
+        r = -errno;
         probe_course_done(course);
+    }
     return r;
 }
 

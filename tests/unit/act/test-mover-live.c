@@ -96,12 +96,9 @@ static void child_main(int ready, int go)
 
 static uint64_t start_of(const Live *live, pid_t pid)
 {
-    char path[64], text[PROCSTAT_TEXT_SIZE];
     ProcStat stat;
 
-    (void)snprintf(path, sizeof(path), "proc/%d/stat", pid);
-    assert_true(root_read(live->root_fd, path, text, sizeof(text)) > 0);
-    assert_int_equal(procstat_parse(text, &stat), 0);
+    assert_int_equal(procstat_read_task(live->root_fd, pid, 0, &stat), 0);
     return stat.start_ticks;
 }
 

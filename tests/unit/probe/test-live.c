@@ -142,11 +142,9 @@ static void test_never_taken(void **state)
     assert_non_null(world_process(b.world, child.pid));
     assert_null(world_process(b.world, getpid()));
     for (size_t i = 0; i < b.world->n_processes; i++) {
-        char path[64], text[PROCSTAT_TEXT_SIZE];
         ProcStat stat;
 
-        (void)snprintf(path, sizeof(path), "proc/%d/stat", (int)b.world->processes[i].pid);
-        if (root_read(b.root_fd, path, text, sizeof(text)) > 0 && procstat_parse(text, &stat) == 0)
+        if (procstat_read_task(b.root_fd, b.world->processes[i].pid, 0, &stat) == 0)
             assert_int_equal(stat.flags & PROCSTAT_FLAG_KTHREAD, 0);
     }
     assert_false(probe_topology_changed(b.probe));
