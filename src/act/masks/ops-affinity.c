@@ -33,7 +33,8 @@
 #define MASK_WORD_BITS (8U * sizeof(unsigned long))
 #define MASK_WORDS     ((PARSE_CPU_MAX + 1U) / MASK_WORD_BITS)
 
-ActResult affinity_result(int error)
+/* What an errno of a task's system call or file means: GONE, REFUSED or RETRY. */
+static ActResult affinity_result(int error)
 {
     switch (error) {
     case ESRCH:
@@ -51,25 +52,13 @@ ActResult affinity_result(int error)
     }
 }
 
-static int read_stat(int root_fd, const char *path, ProcStat *ret)
-{
-    char text[PROCSTAT_TEXT_SIZE];
-    ssize_t n = root_read(root_fd, path, text, sizeof(text));
-
-    if (n < 0)
-        return affinity_result((int)-n);
-    /* An empty file is a task that went away between opening and reading. */
-    if (n == 0)
-        return ACT_E_GONE;
-    return procstat_parse(text, ret) < 0 ? ACT_E_RETRY : 0;
-}
-
 int affinity_read_stat(int root_fd, pid_t pid, pid_t tid, ProcStat *ret)
 {
-    char path[64];
+    int r = procstat_read_task(root_fd, pid, tid, ret);
 
-    (void)snprintf(path, sizeof(path), "proc/%d/task/%d/stat", pid, tid);
-    return read_stat(root_fd, path, ret);
+    if (r == -EINVAL)
+        return ACT_E_RETRY;
+    return r < 0 ? (int)affinity_result(-r) : 0;
 }
 
 static int check_identity(int root_fd, TaskKey task)
@@ -90,17 +79,17 @@ static int read_cpus(void *context, const char *path, hwloc_bitmap_t ret)
     return n < 0 ? (int)n : parse_list(text, PARSE_CPU_MAX, ret);
 }
 
-int affinity_get_online(void *context, hwloc_bitmap_t ret)
+static int affinity_get_online(void *context, hwloc_bitmap_t ret)
 {
     return read_cpus(context, "sys/devices/system/cpu/online", ret);
 }
 
-int affinity_get_isolated(void *context, hwloc_bitmap_t ret)
+static int affinity_get_isolated(void *context, hwloc_bitmap_t ret)
 {
     return read_cpus(context, "sys/devices/system/cpu/isolated", ret);
 }
 
-int affinity_get_cpuset(void *context, pid_t tid, hwloc_bitmap_t ret)
+static int affinity_get_cpuset(void *context, pid_t tid, hwloc_bitmap_t ret)
 {
     return fence_cpuset(affinity_root(context), tid, ret);
 }
@@ -125,7 +114,7 @@ static int raw_set(pid_t tid, hwloc_const_bitmap_t mask)
     return syscall(SYS_sched_setaffinity, tid, sizeof(words), words) < 0 ? (int)affinity_result(errno) : 0;
 }
 
-int affinity_get_mask(void *context, TaskKey task, hwloc_bitmap_t ret)
+static int affinity_get_mask(void *context, TaskKey task, hwloc_bitmap_t ret)
 {
     int r = raw_get(task.tid, ret);
 
@@ -136,25 +125,17 @@ int affinity_get_mask(void *context, TaskKey task, hwloc_bitmap_t ret)
 /* Whether the thread got less than `mask`, other than CPUs that are offline. */
 static int check_cut(void *context, pid_t tid, hwloc_const_bitmap_t mask)
 {
-    hwloc_bitmap_t have = hwloc_bitmap_alloc(), online = hwloc_bitmap_alloc();
-    int r = -ENOMEM;
+    CLEANUP_BITMAP hwloc_bitmap_t have = hwloc_bitmap_alloc(), online = hwloc_bitmap_alloc();
+    int r = have && online ? raw_get(tid, have) : -ENOMEM;
 
-    if (!have || !online)
-        goto done;
-    r = raw_get(tid, have);
     if (r != 0 || hwloc_bitmap_isincluded(mask, have))
-        goto done;
+        return r;
     r = affinity_get_online(context, online);
     if (r < 0)
-        goto done;
-    r = -ENOMEM;
+        return r;
     if (hwloc_bitmap_and(online, online, mask) < 0)
-        goto done;
-    r = hwloc_bitmap_isincluded(online, have) ? 0 : ACT_E_CUT;
-done:
-    hwloc_bitmap_free(have);
-    hwloc_bitmap_free(online);
-    return r;
+        return -ENOMEM;
+    return hwloc_bitmap_isincluded(online, have) ? 0 : ACT_E_CUT;
 }
 
 static int affinity_set_mask(void *context, TaskKey task, hwloc_const_bitmap_t via, hwloc_const_bitmap_t mask)
@@ -177,20 +158,6 @@ static int affinity_set_mask(void *context, TaskKey task, hwloc_const_bitmap_t v
     return r != 0 ? r : cut;
 }
 
-/* Opens a directory below the root and hands it to readdir(3). */
-static DIR *open_directory(int root_fd, const char *path)
-{
-    int fd = openat(root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir;
-
-    if (fd < 0)
-        return NULL;
-    dir = fdopendir(fd);
-    if (!dir)
-        (void)close(fd);
-    return dir;
-}
-
 /* The next entry whose name is a task number: 1, 0 at the end, -errno. */
 static int next_number(DIR *dir, pid_t *ret)
 {
@@ -209,7 +176,7 @@ static int next_number(DIR *dir, pid_t *ret)
     }
 }
 
-int affinity_list_threads(void *context, pid_t pid, uint64_t start_ticks, TaskKey **ret, size_t *ret_n)
+static int affinity_list_threads(void *context, pid_t pid, uint64_t start_ticks, TaskKey **ret, size_t *ret_n)
 {
     int root_fd = affinity_root(context), r;
     CLEANUP(closedir_p) DIR *dir = NULL;
@@ -222,7 +189,7 @@ int affinity_list_threads(void *context, pid_t pid, uint64_t start_ticks, TaskKe
     if (r != 0)
         return r;
     (void)snprintf(path, sizeof(path), "proc/%d/task", pid);
-    dir = open_directory(root_fd, path);
+    dir = root_open_directory(root_fd, path);
     if (!dir)
         return affinity_result(errno);
 
@@ -303,10 +270,10 @@ static int walk_begin(int root_fd, ActThreadWalk *walk)
 }
 
 /* The mask is asked for first, as in affinity_walk(). */
-int affinity_walk_threads(void *context, ActThreadWalk *walk)
+static int affinity_walk_threads(void *context, ActThreadWalk *walk)
 {
     int root_fd = affinity_root(context);
-    hwloc_bitmap_t have = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t have = hwloc_bitmap_alloc();
     int r = have ? 0 : -ENOMEM;
 
     walk->more = false;
@@ -316,7 +283,6 @@ int affinity_walk_threads(void *context, ActThreadWalk *walk)
         walk->more = true;
         r = walk_on(root_fd, have, walk);
     }
-    hwloc_bitmap_free(have);
     if (r != 0 || !walk->more) {
         walk->more = false;
         close_p(&walk->fd);
@@ -349,18 +315,10 @@ static int compare_processes(const void *a, const void *b)
     return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-static int read_number(int root_fd, pid_t pid, ProcStat *ret)
-{
-    char path[64];
-
-    (void)snprintf(path, sizeof(path), "proc/%d/stat", pid);
-    return read_stat(root_fd, path, ret);
-}
-
-int affinity_list_processes(void *context, ActProcess **ret, size_t *ret_n)
+static int affinity_list_processes(void *context, ActProcess **ret, size_t *ret_n)
 {
     int root_fd = affinity_root(context), r;
-    CLEANUP(closedir_p) DIR *dir = open_directory(root_fd, "proc");
+    CLEANUP(closedir_p) DIR *dir = root_open_directory(root_fd, "proc");
     CLEANUP_FREE ActProcess *processes = NULL;
     size_t n = 0, capacity = 0;
     pid_t pid = 0;
@@ -371,7 +329,7 @@ int affinity_list_processes(void *context, ActProcess **ret, size_t *ret_n)
         ProcStat stat = {0};
 
         /* What cannot be read cannot be judged, and so is left alone. */
-        if (read_number(root_fd, pid, &stat) != 0 || (stat.flags & PROCSTAT_FLAG_KTHREAD))
+        if (affinity_read_stat(root_fd, pid, 0, &stat) != 0 || (stat.flags & PROCSTAT_FLAG_KTHREAD))
             continue;
         if (!GROW(processes, capacity, n + 1))
             return -ENOMEM;
@@ -395,7 +353,7 @@ static void walk_one(int root_fd, pid_t pid, hwloc_bitmap_t have, ActWalk *walk)
 
     if (r == 0 && !walk->wants(walk->userdata, have))
         return;
-    r = r == 0 ? read_number(root_fd, pid, &stat) : r;
+    r = r == 0 ? affinity_read_stat(root_fd, pid, 0, &stat) : r;
     walk->n_gone += r == ACT_E_GONE;
     if (r == 0 && !(stat.flags & PROCSTAT_FLAG_KTHREAD)) {
         ActProcess process = from_stat(pid, &stat);
@@ -409,7 +367,7 @@ static void walk_one(int root_fd, pid_t pid, hwloc_bitmap_t have, ActWalk *walk)
  * entries at a time, and making these takes the kernel longer than some of the processes live. A successor
  * has a higher number than its parent and so is still ahead, unless the numbers begin anew. Where millions of numbers
  * are used, one after the other can be ahead for a long time. */
-int affinity_walk(void *context, ActWalk *walk)
+static int affinity_walk(void *context, ActWalk *walk)
 {
     CLEANUP_CLOSE int fd = openat(affinity_root(context), "proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     CLEANUP_BITMAP hwloc_bitmap_t have = hwloc_bitmap_alloc();
@@ -437,7 +395,7 @@ int affinity_walk(void *context, ActWalk *walk)
 }
 
 /* As a thread: what /proc/PID/stat says besides are sums over all threads, 0.3 us for each of them. */
-int affinity_read_process(void *context, pid_t pid, ActProcess *ret)
+static int affinity_read_process(void *context, pid_t pid, ActProcess *ret)
 {
     ProcStat stat;
     int r = affinity_read_stat(affinity_root(context), pid, pid, &stat);
@@ -470,7 +428,7 @@ static int read_place(int root_fd, pid_t pid, pid_t tid, uint64_t *ret)
 }
 
 /* The first thread may have ended before the others. */
-int affinity_get_place(void *context, pid_t pid, uint64_t *ret)
+static int affinity_get_place(void *context, pid_t pid, uint64_t *ret)
 {
     int root_fd = affinity_root(context), r = read_place(root_fd, pid, pid, ret);
     CLEANUP(closedir_p) DIR *dir = NULL;
@@ -480,13 +438,13 @@ int affinity_get_place(void *context, pid_t pid, uint64_t *ret)
     if (r != ACT_E_GONE)
         return r;
     (void)snprintf(path, sizeof(path), "proc/%d/task", pid);
-    dir = open_directory(root_fd, path);
+    dir = root_open_directory(root_fd, path);
     while (dir && r == ACT_E_GONE && next_number(dir, &tid) > 0)
         r = read_place(root_fd, pid, tid, ret);
     return r;
 }
 
-bool affinity_is_first(void *context, pid_t pid)
+static bool affinity_is_first(void *context, pid_t pid)
 {
     CLEANUP_FREE char *text = NULL;
     size_t len;
@@ -505,6 +463,33 @@ const ActOps act_ops_affinity = {
     .get_cpuset = affinity_get_cpuset,
     .get_mask = affinity_get_mask,
     .set_mask = affinity_set_mask,
+    .list_threads = affinity_list_threads,
+    .walk_threads = affinity_walk_threads,
+    .list_processes = affinity_list_processes,
+    .walk = affinity_walk,
+    .read_process = affinity_read_process,
+    .get_place = affinity_get_place,
+    .is_first = affinity_is_first,
+    .birth_mark = affinity_birth_mark,
+    .may_fork = affinity_may_fork,
+    .waits_in_fork = affinity_waits_in_fork,
+};
+
+/* Everything is looked at as if it were going to be done. Whoever carries out a plan asks ActOps.changes first; this
+ * refusal is the second lock on the same door. */
+static int dry_run_set_mask(void *context, TaskKey task, hwloc_const_bitmap_t via, hwloc_const_bitmap_t mask)
+{
+    return ACT_E_REFUSED;
+}
+
+const ActOps act_ops_dry_run = {
+    .name = "dry-run",
+    .changes = false,
+    .get_online = affinity_get_online,
+    .get_isolated = affinity_get_isolated,
+    .get_cpuset = affinity_get_cpuset,
+    .get_mask = affinity_get_mask,
+    .set_mask = dry_run_set_mask,
     .list_threads = affinity_list_threads,
     .walk_threads = affinity_walk_threads,
     .list_processes = affinity_list_processes,
