@@ -3,7 +3,6 @@
 #include "act/act.h"
 
 #include "act/internal.h"
-#include "act/masks/ops-affinity.h"
 #include "act/undo/lineage.h"
 #include "act/undo/search.h"
 #include "base/time.h"
@@ -132,12 +131,13 @@ void act_host(const Act *act, ActHost *ret)
         *ret = (ActHost){0};
 }
 
-static int measure(Act *act, hwloc_bitmap_t have)
+static int measure(Act *act)
 {
+    CLEANUP_BITMAP hwloc_bitmap_t have = hwloc_bitmap_alloc();
     TaskKey self = {.pid = getpid(), .tid = gettid()};
     uint64_t start;
     ActProcess me;
-    int r = act->ops->read_process(act->context, self.tid, &me);
+    int r = have ? act->ops->read_process(act->context, self.tid, &me) : -ENOMEM;
 
     if (r != 0)
         return r;
@@ -158,16 +158,8 @@ static int measure(Act *act, hwloc_bitmap_t have)
 
 int act_measure(Act *act)
 {
-    hwloc_bitmap_t have;
-    int r;
+    int r = act->ops->changes ? measure(act) : 0;
 
-    if (!act->ops->changes)
-        return 0;
-    have = hwloc_bitmap_alloc();
-    if (!have)
-        return -ENOMEM;
-    r = measure(act, have);
-    hwloc_bitmap_free(have);
     return r > 0 ? -EPERM : r;
 }
 

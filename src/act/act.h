@@ -129,11 +129,9 @@ extern const ActOps act_ops_dry_run;
 typedef struct ActStatistics {
     uint64_t n_set_mask; /* mask changes made */
     uint64_t cost_usec;  /* spent in them */
-    uint64_t n_outcome[PLAN_OUTCOME_MAX];
-    uint64_t n_left;             /* threads that releases left as somebody else pinned them */
-    uint64_t n_journal_failures; /* records that could not be written */
-    uint64_t n_slices;           /* calls that left something for the next one */
-    uint64_t slice_threads_max;  /* threads gone through in one of them */
+    uint64_t n_left;            /* threads that releases left as somebody else pinned them */
+    uint64_t n_slices;          /* calls that left something for the next one */
+    uint64_t slice_threads_max; /* threads gone through in one of them */
 } ActStatistics;
 
 /* `journal_path` NULL: no journal (only with ops that change nothing; with these the journal is never

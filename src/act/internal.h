@@ -6,6 +6,7 @@
 #include "act/act.h"
 #include "act/fence/fence.h"
 #include "act/journal/journal.h"
+#include "base/parse.h"
 #include "base/time.h"
 
 /* Passes over threads or processes that keep multiplying. Each pass finds only what was born of the leftovers

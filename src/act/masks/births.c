@@ -103,7 +103,6 @@ static int follow(Act *act, const GivenMasks *given, ActUndecided who, hwloc_bit
 {
     int r = is_power_of_two(who.n_looks) ? follow_birth(act, given, who.task, have) : BIRTH_UNDECIDED;
 
-    act->statistics.n_journal_failures += r < 0 && r != -ENOMEM;
     who.n_looks++;
     return r == -ENOMEM ? r : r == BIRTH_DECIDED ? 0 : put_off(act, who);
 }
@@ -111,8 +110,8 @@ static int follow(Act *act, const GivenMasks *given, ActUndecided who, hwloc_bit
 int act_follow_births(Act *act, const TaskKey *processes, size_t n)
 {
     CLEANUP(given_done) GivenMasks given = {0};
+    CLEANUP_BITMAP hwloc_bitmap_t have = NULL;
     size_t n_again = act->n_undecided;
-    hwloc_bitmap_t have;
     int r;
 
     if (!act->journal || act->journal->n_processes == 0 || n + n_again == 0) {
@@ -131,6 +130,5 @@ int act_follow_births(Act *act, const TaskKey *processes, size_t n)
         task.tid = task.pid;
         r = follow(act, &given, (ActUndecided){.task = task}, have);
     }
-    hwloc_bitmap_free(have);
     return r;
 }

@@ -10,15 +10,16 @@
 #include "act/internal.h"
 
 /* Writes down what the cpuset leaves of every mask of the process. */
-static int note_cut(Act *act, const Process *process, const JournalProcess *entry, hwloc_bitmap_t set)
+static int note_cut(Act *act, const Process *process, const JournalProcess *entry)
 {
+    CLEANUP_BITMAP hwloc_bitmap_t set = hwloc_bitmap_alloc();
     JournalChange change = {
         .process = {.pid = entry->pid, .start_ticks = entry->start_ticks},
         .ours = true,
         .mask = set,
     };
     uint32_t n = entry->n_applied;
-    int r = 0;
+    int r = set ? 0 : -ENOMEM;
 
     for (uint32_t i = 0; r == 0 && i < n; i++) {
         if (hwloc_bitmap_and(set, entry->applied[i], process->cpuset) < 0)
@@ -31,14 +32,11 @@ static int note_cut(Act *act, const Process *process, const JournalProcess *entr
 
 static int follow_process(Act *act, const Process *process, JournalProcess *entry)
 {
-    hwloc_bitmap_t set;
     int r;
 
     if (entry->released_ticks > 0 || (entry->cpuset && hwloc_bitmap_isequal(entry->cpuset, process->cpuset)))
         return 0;
-    set = hwloc_bitmap_alloc();
-    r = set ? note_cut(act, process, entry, set) : -ENOMEM;
-    hwloc_bitmap_free(set);
+    r = note_cut(act, process, entry);
     if (r < 0)
         return r;
     entry->cpuset = intern_mask(act->journal->pool, process->cpuset);
@@ -63,9 +61,8 @@ int act_follow_cpusets(Act *act, const World *world)
             continue;
         entry = journal_process(act->journal, process->pid, process->start_ticks);
         r = entry ? follow_process(act, process, entry) : 0;
-        if (r == -ENOMEM)
+        if (r == -ENOMEM) /* what else failed is tried again at the next tick */
             return r;
-        act->statistics.n_journal_failures += r < 0; /* tried again at the next tick */
     }
     return 0;
 }

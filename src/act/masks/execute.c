@@ -115,32 +115,26 @@ static int change(Work *work, TaskKey task, bool ours, const JournalPassage *pas
         .mask = work->action->to,
         .passage = passage,
     };
-    hwloc_bitmap_t via = NULL;
+    CLEANUP_BITMAP hwloc_bitmap_t via = NULL;
     int r;
 
     if (!act->ops->changes)
         return PLAN_OUTCOME_SKIPPED;
     if (passage) {
         via = hwloc_bitmap_alloc();
-        if (!via || hwloc_bitmap_only(via, (unsigned)passage->cpu.i) < 0) {
-            hwloc_bitmap_free(via);
+        if (!via || hwloc_bitmap_only(via, (unsigned)passage->cpu.i) < 0)
             return -ENOMEM;
-        }
     }
 
     r = pins_note_change(act, work->world, &change);
-    if (r < 0) {
-        hwloc_bitmap_free(via);
-        act->statistics.n_journal_failures += r != -ENOMEM;
+    if (r < 0)
         return r == -ENOMEM ? r : PLAN_OUTCOME_UNJOURNALLED;
-    }
     note_home(work);
     r = act_set_mask(act, task, via, work->action->to);
     if (r == ACT_E_CUT || (r != 0 && r != ACT_E_GONE && via))
         take_back(work, task, change.original);
     if (passage)
         passage_end(act, task, passage->cpu);
-    hwloc_bitmap_free(via);
     return execute_outcome(r);
 }
 
@@ -221,10 +215,8 @@ int execute_look_up(Work *work, TaskKey task, bool *ret_ours)
         r = enter_as_is(work, task, &entry);
     else if (r == 0 && is_doubtful(work, task, entry))
         r = look_without_fence(work, task);
-    if (r < 0) {
-        work->act->statistics.n_journal_failures += r != -ENOMEM;
+    if (r < 0)
         return r == -ENOMEM ? r : PLAN_OUTCOME_UNJOURNALLED;
-    }
     if (r > 0)
         return r;
     *ret_ours = entry && entry->released_ticks == 0 && act_mask_ours(work->act, entry, task, work->have);
@@ -569,29 +561,25 @@ static int execute(Work *work, const Plan *plan, PlanOutcome *outcomes)
         r = execute_some(work, plan, large > 0, outcomes);
     if (r >= 0 && act->journal)
         r = search_step(act, work->world);
-    if (act->journal && act_compact(act) < 0)
-        act->statistics.n_journal_failures++;
+    if (act->journal)
+        (void)act_compact(act);
     return MIN(r, 0);
 }
 
 int act_execute(Act *act, const World *world, const Plan *plan, PlanOutcome *outcomes)
 {
+    CLEANUP_BITMAP hwloc_bitmap_t have = NULL, scratch = NULL;
     Work work = {.act = act, .world = world};
-    int r = -ENOMEM;
 
     for (size_t i = 0; i < plan->n_actions; i++)
         outcomes[i] = PLAN_OUTCOME_RETRY;
     if (plan->n_actions > 0) { /* most ticks have none */
-        work.have = hwloc_bitmap_alloc();
-        work.scratch = hwloc_bitmap_alloc();
+        work.have = have = hwloc_bitmap_alloc();
+        work.scratch = scratch = hwloc_bitmap_alloc();
+        if (!have || !scratch)
+            return -ENOMEM;
     }
-    if (plan->n_actions == 0 || (work.have && work.scratch))
-        r = execute(&work, plan, outcomes);
-    for (size_t i = 0; i < plan->n_actions; i++)
-        act->statistics.n_outcome[outcomes[i]]++;
-    hwloc_bitmap_free(work.have);
-    hwloc_bitmap_free(work.scratch);
-    return r;
+    return execute(&work, plan, outcomes);
 }
 
 int act_execute_slice(Act *act, const World *world, const Plan *plan, PlanOutcome *outcomes)

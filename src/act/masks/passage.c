@@ -59,10 +59,7 @@ void passage_end(Act *act, TaskKey task, CpuIx cpu)
 {
     Journal *journal = act->journal;
 
-    if (is_narrow(act, task, cpu) || journal_note_settled(journal) == 0)
-        return;
-    act->statistics.n_journal_failures++;
-    if (journal->n_passages > 0)
+    if (!is_narrow(act, task, cpu) && journal_note_settled(journal) < 0 && journal->n_passages > 0)
         journal->passages[journal->n_passages - 1].settled = true;
 }
 
@@ -141,16 +138,14 @@ static void finish_check(Act *act, ActBirthMark now)
         if (!passage->settled)
             passage->settled = !is_narrow(act, task, passage->cpu);
     }
-    if (journal_note_checked(journal) < 0) {
-        act->statistics.n_journal_failures++;
+    if (journal_note_checked(journal) < 0)
         journal_drop_settled(journal);
-    }
 }
 
 void passage_check(Act *act)
 {
     const Journal *journal = act->journal;
-    hwloc_bitmap_t have, scratch;
+    CLEANUP_BITMAP hwloc_bitmap_t have = NULL, scratch = NULL;
     ActBirthMark now;
 
     if (journal->n_passages == 0 || act->ops->birth_mark(act->context, &now) != 0 ||
@@ -163,6 +158,4 @@ void passage_check(Act *act)
         check_since(act, journal->passages[0].before.last, now.last, have, scratch);
         finish_check(act, now);
     }
-    hwloc_bitmap_free(have);
-    hwloc_bitmap_free(scratch);
 }

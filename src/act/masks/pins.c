@@ -59,7 +59,7 @@ static int look(Act *act, const World *world, const ActProcess *process, TaskKey
                 hwloc_const_bitmap_t mask, Found *found)
 {
     const Process *known = find(world, process);
-    hwloc_bitmap_t have = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t have = hwloc_bitmap_alloc();
     size_t n = 0, first = known ? world_process_tasks(world, known, &n) : 0;
     int r = 0;
 
@@ -74,7 +74,6 @@ static int look(Act *act, const World *world, const ActProcess *process, TaskKey
         if (!task->gone && task->tid != besides.tid && (same || found->other.tid == 0))
             r = look_at(act, key, mask, have, found);
     }
-    hwloc_bitmap_free(have);
     return r;
 }
 

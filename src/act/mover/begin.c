@@ -4,6 +4,7 @@
  * free; and the short way for small processes. */
 
 #include "act/mover/walk-internal.h"
+#include "base/parse.h"
 #include "kernel/page-maps.h"
 #include "kernel/procstat.h"
 
@@ -234,7 +235,7 @@ static MoverOutcome migrate_small(Walk *w, hwloc_bitmap_t from_os)
 
 MoverOutcome walk_begin(Walk *w)
 {
-    hwloc_bitmap_t from_os;
+    CLEANUP_BITMAP hwloc_bitmap_t from_os = NULL;
     MoverOutcome outcome;
 
     w->process_fd = w->node->ops->open_process(w->node->context, w->order->pid, w->order->start_ticks);
@@ -249,7 +250,5 @@ MoverOutcome walk_begin(Walk *w)
     if (!from_os)
         return walk_fail(w, -ENOMEM);
     w->small = true;
-    outcome = migrate_small(w, from_os);
-    hwloc_bitmap_free(from_os);
-    return outcome;
+    return migrate_small(w, from_os);
 }

@@ -129,8 +129,8 @@ static JournalProcess *enter_child(Restore *restore, const ActProcess *process, 
     Act *act = restore->act;
     JournalProcess *entry = journal_process(act->journal, process->pid, process->start_ticks);
 
-    if (!entry && lineage_adopt(act, process, task, from, mask) < 0)
-        act->statistics.n_journal_failures++;
+    if (!entry)
+        (void)lineage_adopt(act, process, task, from, mask);
     entry = journal_process(act->journal, process->pid, process->start_ticks);
     if (entry)
         entry->selected = true;
@@ -202,14 +202,6 @@ static bool is_settled(const Restore *restore, const ActProcess *process)
            from.start_ticks == entry->from_ticks && !from.ended;
 }
 
-/* A managed child without an entry, as one that nobody has judged yet, keeps its mask. But it is written down: those
- * it has the mask from have their own again in a moment, and whoever it bears afterwards descends from it alone. */
-static void enter_member(Restore *restore, const Lineage *lineage, const ActProcess *process)
-{
-    if (lineage_adopt_process(restore->act, lineage, process, restore->have) < 0)
-        restore->act->statistics.n_journal_failures++;
-}
-
 /* Not beyond the time limit: what is left counts as changed. */
 static bool restore_children_pass(Restore *restore, const Lineage *lineage)
 {
@@ -222,8 +214,11 @@ static bool restore_children_pass(Restore *restore, const Lineage *lineage)
             return true;
         if (is_settled(restore, process) || !find_from(restore, lineage, process, (TaskKey){0}, NULL))
             continue;
+        /* A managed child without an entry, as one that nobody has judged yet, keeps its mask. But it is written down:
+         * those it has the mask from have their own again in a moment, and whoever it bears afterwards descends from it
+         * alone. */
         if (is_member(restore, process))
-            enter_member(restore, lineage, process);
+            (void)lineage_adopt_process(restore->act, lineage, process, restore->have);
         else
             changed |= restore_child(restore, lineage, process);
     }
@@ -289,7 +284,7 @@ static void sweep_visit(void *userdata, const ActProcess *process)
         return;
     from = find_from(restore, &ask, process, task, sweep->have);
     if (from && is_member(restore, process)) {
-        enter_member(restore, &ask, process);
+        (void)lineage_adopt_process(restore->act, &ask, process, restore->have);
         return;
     }
     if (!from || restore_thread(restore, from, task) <= 0)
@@ -443,10 +438,8 @@ static void note_released(Restore *restore)
     for (size_t i = 0; i < journal->n_processes; i++) {
         JournalProcess *entry = &journal->processes[i];
 
-        if (!entry->selected || entry->released_ticks > 0)
-            continue;
-        if (journal_note_released(journal, entry, now.ticks) < 0)
-            restore->act->statistics.n_journal_failures++;
+        if (entry->selected && entry->released_ticks == 0)
+            (void)journal_note_released(journal, entry, now.ticks);
     }
 }
 
@@ -537,7 +530,7 @@ int act_restore(Act *act, const ActSelection *selection, size_t *ret_restored, s
     if (!selection && restore.n_rounds > 0)
         act->inherited = false;
     if (r == 0 && !selection && act->journal)
-        act->statistics.n_journal_failures += journal_clear(act->journal) < 0;
+        (void)journal_clear(act->journal);
     if (ret_restored)
         *ret_restored = restore.n_restored;
     if (ret_left)

@@ -27,7 +27,6 @@ static void test_home(void **state)
     /* Nothing to do any more. */
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
     assert_int_equal(act_statistics(f->act)->n_set_mask, 3);
-    assert_int_equal(act_statistics(f->act)->n_outcome[PLAN_OUTCOME_DONE], 2);
 
     /* From one home to the next: ours, whatever the plan thinks it has. */
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "4-7", -1), PLAN_OUTCOME_DONE);
@@ -324,7 +323,7 @@ static void run_with_full_disk(Fixture *f, size_t room)
         ok = setrlimit(RLIMIT_FSIZE, &limit) == 0 &&
              fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1) == PLAN_OUTCOME_UNJOURNALLED &&
              fixture_do(f, PLAN_KIND_LEND, 100, 101, "0-7", "0-3", 1) == PLAN_OUTCOME_UNJOURNALLED &&
-             strcmp(act_record_log(f->record), "") == 0 && act_statistics(f->act)->n_journal_failures >= 2;
+             strcmp(act_record_log(f->record), "") == 0;
         _exit(ok ? 0 : 1);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
