@@ -2,14 +2,12 @@
 
 /* policy list and policy cat: which policies there are, in the order they are tried, and what stands in them. */
 
-#include "base/root.h"
 #include "conf/search.h"
 #include "ctl/ctl.h"
 #include "ctl/text.h"
 #include "ctl/verbs/policy/files.h"
 #include "ctl/view.h"
 
-#include <fcntl.h>
 #include <string.h>
 
 static const ViewColumn policy_columns[] = {
@@ -94,26 +92,13 @@ static int print_text(const char *text, bool terminal)
     return 0;
 }
 
-static CtlExit read_file(const char *path, char **ret)
-{
-    CLEANUP_CLOSE int fd = -1;
-    size_t len;
-    int r;
-
-    /* Non-blocking: somebody may have put a FIFO there. */
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    r = fd < 0 ? -errno : root_read_fd(fd, CONF_FILE_MAX, ret, &len);
-    if (r < 0)
-        return ctl_fail(CTL_EXIT_FAILURE, "%s: %s", path, strerror(-r));
-    return CTL_EXIT_OK;
-}
-
 /* Adds {path, text} of one file. */
 static CtlExit add_file(json_object *files, const char *path)
 {
     CLEANUP_FREE char *text = NULL;
     json_object *object;
-    CtlExit code = read_file(path, &text);
+    size_t len;
+    CtlExit code = ctl_read_file(path, CONF_FILE_MAX, &text, &len);
 
     if (code != CTL_EXIT_OK)
         return code;
