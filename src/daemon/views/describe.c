@@ -8,15 +8,6 @@
 #include "daemon/manager/fence.h"
 #include "numaplace/bus.h"
 
-#include <string.h>
-
-static const char *const class_names[] = {"normal", "idle", "realtime", "deadline", "ext"};
-static const char *const hands_names[] = {"free",  "foreign", "repinned", "per-cpu",
-                                          "class", "denied",  "unknown"};
-
-static_assert(ARRAY_SIZE(class_names) == TASK_CLASS_MAX, "a task class has no name");
-static_assert(ARRAY_SIZE(hands_names) == TASK_HANDS_MAX, "a TaskHands has no name");
-
 static uint64_t since(uint64_t now_usec, uint64_t then_usec)
 {
     return then_usec && now_usec > then_usec ? now_usec - then_usec : 0;
@@ -348,25 +339,6 @@ void describe_leases(Dict *dict, Manager *manager, const char *key, WorkloadIx w
     dict_list_end(dict, key);
 }
 
-void describe_refusal(Dict *dict, const MoveRefusal *refusal)
-{
-    dict_begin(dict);
-    dict_string(dict, "reason", plan_reason_name(refusal->reason));
-    dict_string(dict, "text", plan_reason_text(refusal->reason));
-    dict_u32(dict, "mechanism", refusal->mechanism);
-    dict_u64(dict, "count", refusal->count);
-    dict_u64(dict, "time_usec", refusal->time_usec);
-    dict_u64(dict, "tick", refusal->tick);
-    dict_i32(dict, "pid", refusal->subject.pid);
-    dict_i32(dict, "tid", refusal->subject.tid);
-    dict_string(dict, "workload", refusal->workload);
-    dict_u64(dict, "group", refusal->group_id);
-    dict_i32(dict, "cpu", refusal->cpu.i);
-    dict_u64(dict, "value", refusal->value);
-    dict_u64(dict, "limit", refusal->limit);
-    dict_end(dict);
-}
-
 void describe_workload_keys(Dict *dict, Manager *manager, const Workload *workload)
 {
     WorkloadIx ix = describe_workload_index(manager, workload);
@@ -376,23 +348,6 @@ void describe_workload_keys(Dict *dict, Manager *manager, const Workload *worklo
     describe_evidence_of_workload(dict, manager, ix);
     list_groups(dict, manager, "groups", ix);
     describe_leases(dict, manager, "lent", ix, 0);
-}
-
-void describe_refusals_of(Dict *dict, const Manager *manager, const char *key, const Workload *workload)
-{
-    dict_list_begin(dict, key);
-    for (const MoveRefusal *r = moves_refusals(manager->moves); r; r = r->newer)
-        if (r->workload && strcmp(r->workload, workload->name) == 0)
-            describe_refusal(dict, r);
-    dict_list_end(dict, key);
-}
-
-void describe_workload(Dict *dict, Manager *manager, const Workload *workload)
-{
-    dict_begin(dict);
-    describe_workload_keys(dict, manager, workload);
-    describe_refusals_of(dict, manager, "refusals", workload);
-    dict_end(dict);
 }
 
 void describe_task(Dict *dict, const Manager *manager, const Task *task)
@@ -410,8 +365,8 @@ void describe_task(Dict *dict, const Manager *manager, const Task *task)
     dict_u32(dict, "uid", process->uid);
     dict_string(dict, "unit", process->unit);
     dict_string(dict, "cgroup", process->cgroup);
-    dict_string(dict, "class", class_names[task->task_class]);
-    dict_string(dict, "hands", hands_names[task->hands]);
+    dict_string(dict, "class", world_class_names[task->task_class]);
+    dict_string(dict, "hands", world_hands_names[task->hands]);
     dict_i32(dict, "last_cpu", task->last_cpu.i);
     dict_node_of(dict, "node", world->topology, task->last_cpu);
     dict_i32(dict, "memory_node", describe_memory_node(world, process));

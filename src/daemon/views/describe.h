@@ -15,9 +15,6 @@ void describe_cpus(Dict *dict, Manager *manager);
 void describe_cpu_loads(Dict *dict, Manager *manager);
 void describe_workloads(Dict *dict, Manager *manager);
 
-/* With its groups, leases and refusals. */
-void describe_workload(Dict *dict, Manager *manager, const Workload *workload);
-
 /* At most `max` tasks of a workload behind (pid, tid). */
 void describe_tasks(Dict *dict, Manager *manager, const Workload *workload, pid_t pid, pid_t tid,
                     uint32_t max);
@@ -36,8 +33,6 @@ void describe_workload_keys(Dict *dict, Manager *manager, const Workload *worklo
 /* The leases of a workload (pid 0) or of one of its processes. */
 void describe_leases(Dict *dict, Manager *manager, const char *key, WorkloadIx workload, pid_t pid);
 void describe_task(Dict *dict, const Manager *manager, const Task *task);
-void describe_refusal(Dict *dict, const MoveRefusal *refusal);
-void describe_refusals_of(Dict *dict, const Manager *manager, const char *key, const Workload *workload);
 WorkloadIx describe_workload_index(const Manager *manager, const Workload *workload);
 
 /* describe-memory.c: the keys memory... of a workload or (`group` not none) of one of its groups, and of a process. */
@@ -75,3 +70,6 @@ void describe_neighbours(Dict *dict, const Manager *manager);
  * is not managed. Return 0, or -ESRCH when there is no such process. */
 int describe_explain_process(Dict *dict, Manager *manager, const char *asked, pid_t pid);
 int describe_explain_workload(Dict *dict, Manager *manager, const char *asked, const Workload *workload);
+
+/* A workload with its groups, leases and refusals. */
+void describe_workload(Dict *dict, Manager *manager, const Workload *workload);

@@ -92,12 +92,31 @@ static void put_moves(Dict *dict, const Manager *manager, const Story *story)
     put_moves_as(dict, "would", manager, &would);
 }
 
+static void put_refusal(Dict *dict, const MoveRefusal *refusal)
+{
+    dict_begin(dict);
+    dict_string(dict, "reason", plan_reason_name(refusal->reason));
+    dict_string(dict, "text", plan_reason_text(refusal->reason));
+    dict_u32(dict, "mechanism", refusal->mechanism);
+    dict_u64(dict, "count", refusal->count);
+    dict_u64(dict, "time_usec", refusal->time_usec);
+    dict_u64(dict, "tick", refusal->tick);
+    dict_i32(dict, "pid", refusal->subject.pid);
+    dict_i32(dict, "tid", refusal->subject.tid);
+    dict_string(dict, "workload", refusal->workload);
+    dict_u64(dict, "group", refusal->group_id);
+    dict_i32(dict, "cpu", refusal->cpu.i);
+    dict_u64(dict, "value", refusal->value);
+    dict_u64(dict, "limit", refusal->limit);
+    dict_end(dict);
+}
+
 static void put_refusals(Dict *dict, const Manager *manager, const Story *story)
 {
     dict_list_begin(dict, "refusals");
     for (const MoveRefusal *r = moves_refusals(manager->moves); r; r = r->newer)
         if (refusal_is_of(story, r))
-            describe_refusal(dict, r);
+            put_refusal(dict, r);
     dict_list_end(dict, "refusals");
 }
 
@@ -393,4 +412,12 @@ int describe_explain_workload(Dict *dict, Manager *manager, const char *asked, c
     put_refusals(dict, manager, &story);
     dict_end(dict);
     return 0;
+}
+
+void describe_workload(Dict *dict, Manager *manager, const Workload *workload)
+{
+    dict_begin(dict);
+    describe_workload_keys(dict, manager, workload);
+    put_refusals(dict, manager, &(Story){.workload = workload->name});
+    dict_end(dict);
 }
