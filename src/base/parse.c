@@ -264,9 +264,8 @@ int parse_permille(const char *s, uint32_t *ret)
 
 int parse_list(const char *s, unsigned max, hwloc_bitmap_t ret)
 {
-    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t set = hwloc_bitmap_alloc();
     bool too_large = false;
-    int r = -EINVAL;
 
     assert(max <= INT_MAX); /* hwloc takes the end of a range as an int, and -1 as "no end" */
     if (!set)
@@ -275,51 +274,42 @@ int parse_list(const char *s, unsigned max, hwloc_bitmap_t ret)
     s = skip_blanks(s);
     while (*s && *s != '\n') {
         uint64_t first = 0, last;
+        int r = scan_digits(&s, &first);
 
-        r = scan_digits(&s, &first);
         if (r == -EINVAL)
-            goto done;
+            return r;
         too_large = too_large || r < 0 || first > max;
         last = first;
         if (*s == '-') {
             s++;
             r = scan_digits(&s, &last);
             if (r == -EINVAL)
-                goto done;
+                return r;
             too_large = too_large || r < 0 || last > max;
-            r = -EINVAL;
             if (!too_large && last < first)
-                goto done;
+                return -EINVAL;
         }
-        r = -EINVAL;
-        if (!too_large && hwloc_bitmap_set_range(set, (unsigned)first, (int)last) < 0) {
-            r = -ENOMEM;
-            goto done;
-        }
+        if (!too_large && hwloc_bitmap_set_range(set, (unsigned)first, (int)last) < 0)
+            return -ENOMEM;
         s = skip_blanks(s);
         if (*s == ',') {
             s = skip_blanks(s + 1);
             if (!isdigit((unsigned char)*s))
-                goto done;
+                return -EINVAL;
         } else if (*s && *s != '\n') {
-            goto done;
+            return -EINVAL;
         }
     }
     if (*s == '\n' && !at_end(s + 1))
-        goto done;
-    if (too_large) {
-        r = -ERANGE;
-        goto done;
-    }
-    r = hwloc_bitmap_copy(ret, set) < 0 ? -ENOMEM : 0;
-done:
-    hwloc_bitmap_free(set);
-    return r;
+        return -EINVAL;
+    if (too_large)
+        return -ERANGE;
+    return hwloc_bitmap_copy(ret, set) < 0 ? -ENOMEM : 0;
 }
 
 char *format_list(hwloc_const_bitmap_t set, unsigned max)
 {
-    hwloc_bitmap_t cut;
+    CLEANUP_BITMAP hwloc_bitmap_t cut = NULL;
     char *text = NULL;
 
     if (hwloc_bitmap_last(set) >= 0) /* finite */
@@ -329,8 +319,7 @@ char *format_list(hwloc_const_bitmap_t set, unsigned max)
     if (!cut)
         return NULL;
     if (hwloc_bitmap_clr_range(cut, max + 1, -1) < 0 || hwloc_bitmap_list_asprintf(&text, cut) < 0)
-        text = NULL;
-    hwloc_bitmap_free(cut);
+        return NULL;
     return text;
 }
 

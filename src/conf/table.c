@@ -232,7 +232,7 @@ int conf_parse_enum(const char *value, void *field, const void *arg)
 int conf_parse_list(const char *value, void *field, const void *arg)
 {
     const ConfRange *range = arg;
-    hwloc_bitmap_t set = NULL;
+    CLEANUP_BITMAP hwloc_bitmap_t set = NULL;
     int r;
 
     if (*value) {
@@ -242,13 +242,11 @@ int conf_parse_list(const char *value, void *field, const void *arg)
         r = parse_list(value, range ? (unsigned)range->max : PARSE_CPU_MAX, set);
         if (r == 0 && range && hwloc_bitmap_first(set) >= 0 && (uint64_t)hwloc_bitmap_first(set) < range->min)
             r = -ERANGE;
-        if (r < 0) {
-            hwloc_bitmap_free(set);
+        if (r < 0)
             return r;
-        }
     }
     hwloc_bitmap_free(*(hwloc_bitmap_t *)field);
-    *(hwloc_bitmap_t *)field = set;
+    *(hwloc_bitmap_t *)field = TAKE_PTR(set);
     return 0;
 }
 

@@ -10,6 +10,7 @@
  * The LLC counts as far as it lies inside the node: with sub-NUMA clustering a cache spans several nodes, and the
  * kernel cuts its LLC domain at the node's border. */
 
+#include "base/parse.h"
 #include "topo/build.h"
 #include "topo/imbalance.h"
 
@@ -36,18 +37,16 @@ static uint32_t largest_span(const Topology *topology, uint32_t distance)
 /* CPUs of the largest LLC of `node`, cut at the node's border. */
 static int llc_span(const Topology *topology, const TopologyNode *node, uint32_t *ret)
 {
-    hwloc_bitmap_t cut = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t cut = hwloc_bitmap_alloc();
     uint32_t span = 0;
-    int r = cut ? 0 : -ENOMEM;
 
-    for (uint32_t i = 0; r == 0 && i < topology->n_llcs; i++)
+    if (!cut)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < topology->n_llcs; i++) {
         if (hwloc_bitmap_and(cut, topology->llcs[i].cpus, node->cpus) < 0)
-            r = -ENOMEM;
-        else
-            span = MAX(span, (uint32_t)hwloc_bitmap_weight(cut));
-    hwloc_bitmap_free(cut);
-    if (r < 0)
-        return r;
+            return -ENOMEM;
+        span = MAX(span, (uint32_t)hwloc_bitmap_weight(cut));
+    }
     *ret = span;
     return 0;
 }

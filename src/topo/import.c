@@ -46,23 +46,19 @@ static int compare_nodes(const void *a, const void *b)
 
 static int import_node(Topology *topology, hwloc_obj_t obj, bool allowed, hwloc_bitmap_t unclaimed)
 {
-    hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
+    uint32_t n_cpus;
 
-    if (!cpus)
+    if (!cpus || hwloc_bitmap_and(cpus, obj->cpuset, unclaimed) < 0 ||
+        hwloc_bitmap_andnot(unclaimed, unclaimed, cpus) < 0)
         return -ENOMEM;
-    if (hwloc_bitmap_and(cpus, obj->cpuset, unclaimed) < 0 ||
-        hwloc_bitmap_andnot(unclaimed, unclaimed, cpus) < 0) {
-        hwloc_bitmap_free(cpus);
-        return -ENOMEM;
-    }
-    if (!allowed && hwloc_bitmap_iszero(cpus)) {
-        hwloc_bitmap_free(cpus);
+    n_cpus = (uint32_t)hwloc_bitmap_weight(cpus);
+    if (!allowed && n_cpus == 0)
         return 0;
-    }
     topology->nodes[topology->n_nodes++] = (TopologyNode){
         .os_index = obj->os_index,
-        .cpus = cpus,
-        .n_cpus = (uint32_t)hwloc_bitmap_weight(cpus),
+        .n_cpus = n_cpus,
+        .cpus = TAKE_PTR(cpus),
         .memory_bytes = allowed ? obj->attr->numanode.local_memory : 0,
     };
     return 0;
@@ -73,7 +69,7 @@ static int import_nodes(Topology *topology, hwloc_topology_t hwloc, hwloc_const_
 {
     int n = hwloc_get_nbobjs_by_type(hwloc, HWLOC_OBJ_NUMANODE), r = 0;
     CLEANUP_FREE hwloc_obj_t *order = NULL;
-    hwloc_bitmap_t unclaimed;
+    CLEANUP_BITMAP hwloc_bitmap_t unclaimed = NULL;
 
     if (n <= 0)
         return -ENODATA;
@@ -93,7 +89,6 @@ static int import_nodes(Topology *topology, hwloc_topology_t hwloc, hwloc_const_
     qsort(topology->nodes, topology->n_nodes, sizeof(TopologyNode), compare_nodes);
     if (r == 0 && hwloc_bitmap_andnot(topology->all_cpus, topology->all_cpus, unclaimed) < 0)
         r = -ENOMEM;
-    hwloc_bitmap_free(unclaimed);
     return r;
 }
 

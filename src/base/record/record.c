@@ -205,7 +205,7 @@ static int read_string(RecordReader *reader, const RecordValue *value, const cha
 static int read_mask(RecordReader *reader, const RecordValue *value, CpuMask *ret)
 {
     size_t before = intern_pool_size(reader->pool);
-    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t set = hwloc_bitmap_alloc();
     CpuMask mask = NULL;
     int r = 0, last;
 
@@ -216,8 +216,6 @@ static int read_mask(RecordReader *reader, const RecordValue *value, CpuMask *re
     last = hwloc_bitmap_last(set);
     if (r == 0)
         mask = intern_mask(reader->pool, set);
-    hwloc_bitmap_free(set);
-
     if (r == -EINVAL || r == -ERANGE)
         return record_expected(reader,
                                "%s= a list such as 0-3,8 of numbers up to %u, or empty, not \"%.40s\"",

@@ -111,8 +111,7 @@ static char *stripe_of(const Manager *manager, const Process *process, const Pol
 {
     const Topology *topology = manager->world->topology;
     const Group *group = process->group.i >= 0 ? &manager->world->groups[process->group.i] : NULL;
-    hwloc_bitmap_t nodes;
-    char *text = NULL;
+    CLEANUP_BITMAP hwloc_bitmap_t nodes = NULL;
 
     if (policy->mode != POLICY_MODE_INTERLEAVE || policy->act == POLICY_ACT_OBSERVE ||
         manager->mode != MANAGER_MODE_ACTIVE || !manager_has_memory(manager, topology))
@@ -127,10 +126,7 @@ static char *stripe_of(const Manager *manager, const Process *process, const Pol
         if (wanted && node->n_cpus > 0 && node->memory_bytes > 0)
             (void)hwloc_bitmap_set(nodes, node->os_index); /* one less at worst */
     }
-    if (nodes && hwloc_bitmap_weight(nodes) > 1)
-        text = format_list(nodes, PARSE_CPU_MAX);
-    hwloc_bitmap_free(nodes);
-    return text;
+    return nodes && hwloc_bitmap_weight(nodes) > 1 ? format_list(nodes, PARSE_CPU_MAX) : NULL;
 }
 
 /* Whether all its threads are in the home it is due. */

@@ -8,6 +8,7 @@
  * eight and eight. With the old quarter the first ten stay whatever the difference, and six go. Threads asleep since
  * their birth are not seen, so all 16 stay. */
 
+#include "base/parse.h"
 #include "sim/model/engine.h"
 #include "topo/imbalance.h"
 
@@ -160,13 +161,12 @@ static uint32_t random_cpu(Engine *e, CpuMask mask)
 static CpuMask birth_mask(Engine *e, const Thread *thread, const SimWorkload *w)
 {
     CpuMask mask = thread->allowed;
-    hwloc_bitmap_t both;
+    CLEANUP_BITMAP hwloc_bitmap_t both = NULL;
 
     if (!w->start_cpus || !hwloc_bitmap_intersects(w->start_cpus, mask))
         return mask;
     both = hwloc_bitmap_alloc();
     mask = both && hwloc_bitmap_and(both, w->start_cpus, mask) == 0 ? intern_mask(e->pool, both) : NULL;
-    hwloc_bitmap_free(both);
     if (!mask)
         e->error = -ENOMEM;
     return mask ? mask : thread->allowed;

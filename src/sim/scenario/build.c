@@ -327,13 +327,11 @@ static void add_family(Engine *e, const SimWorkload *w, size_t workload, CpuMask
 
 static CpuMask cut(Engine *e, CpuMask mask, hwloc_const_bitmap_t by)
 {
-    hwloc_bitmap_t set = by ? hwloc_bitmap_alloc() : NULL;
-    CpuMask result = mask;
+    CLEANUP_BITMAP hwloc_bitmap_t set = by ? hwloc_bitmap_alloc() : NULL;
 
-    if (by)
-        result = set && hwloc_bitmap_and(set, mask, by) == 0 ? intern_mask(e->pool, set) : NULL;
-    hwloc_bitmap_free(set);
-    return result;
+    if (!by)
+        return mask;
+    return set && hwloc_bitmap_and(set, mask, by) == 0 ? intern_mask(e->pool, set) : NULL;
 }
 
 static int build_workload(Engine *e, size_t index, char **ret_error)
