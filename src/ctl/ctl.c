@@ -249,11 +249,8 @@ int json_set_nodes(json_object *object, const char *key, const Topology *topolog
 {
     CLEANUP_BITMAP hwloc_bitmap_t numbers = hwloc_bitmap_alloc();
 
-    if (!numbers)
+    if (!numbers || topology_add_node_numbers(topology, nodes, numbers) < 0)
         return -ENOMEM;
-    for (uint32_t i = 0; nodes && i < topology->n_nodes; i++)
-        if (hwloc_bitmap_isset(nodes, i) && hwloc_bitmap_set(numbers, topology->nodes[i].os_index) < 0)
-            return -ENOMEM;
     return json_set_set(object, key, numbers);
 }
 

@@ -86,3 +86,13 @@ int topology_cpus_to_nodes(const Topology *topology, hwloc_const_bitmap_t cpus, 
         r = -ENOMEM;
     return r;
 }
+
+int topology_add_node_numbers(const Topology *topology, hwloc_const_bitmap_t nodes, hwloc_bitmap_t ret)
+{
+    for (uint32_t i = 0; nodes && i < topology->n_nodes; i++)
+        /* Who wrote a record may have put any number into it. */
+        if (hwloc_bitmap_isset(nodes, i) && topology->nodes[i].os_index < PARSE_CPU_MAX &&
+            hwloc_bitmap_set(ret, topology->nodes[i].os_index) < 0)
+            return -ENOMEM;
+    return 0;
+}

@@ -134,6 +134,10 @@ int topology_nodes_to_cpus(const Topology *topology, hwloc_const_bitmap_t nodes,
 /* Fills `ret` with the NodeIx of every node that has a CPU in `cpus`. */
 int topology_cpus_to_nodes(const Topology *topology, hwloc_const_bitmap_t cpus, hwloc_bitmap_t ret);
 
+/* Adds to `ret` the operating-system numbers of the nodes in `nodes` (a bitmap of NodeIx; NULL: none). Returns 0 or
+ * -ENOMEM. */
+int topology_add_node_numbers(const Topology *topology, hwloc_const_bitmap_t nodes, hwloc_bitmap_t ret);
+
 /* The stable text form used by the goldens and `numaplacectl topology`: one line per fact. Malloc'd, NULL when
  * memory is out. */
 char *topology_format(const Topology *topology);

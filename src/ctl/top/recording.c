@@ -73,15 +73,13 @@ static bool take_homes(TopWorkload *w, const World *world, WorkloadIx workload)
 
     for (size_t i = 0; numbers && i < world->n_groups; i++) {
         const Group *group = &world->groups[i];
-        CpuMask nodes = w->observed ? group->wish_nodes : group->home_nodes;
 
         if (group->workload.i != workload.i || group->gone)
             continue;
         w->leases += group->n_leases;
-        for (int n = nodes ? hwloc_bitmap_first(nodes) : -1; n >= 0; n = hwloc_bitmap_next(nodes, n))
-            if (world->topology->nodes[n].os_index < PARSE_CPU_MAX &&
-                hwloc_bitmap_set(numbers, world->topology->nodes[n].os_index) < 0)
-                return false;
+        if (topology_add_node_numbers(world->topology, w->observed ? group->wish_nodes : group->home_nodes,
+                                      numbers) < 0)
+            return false;
     }
     text = numbers ? format_list(numbers, PARSE_CPU_MAX) : NULL;
     if (!text)

@@ -121,16 +121,10 @@ void dict_cpus(Dict *dict, const char *key, hwloc_const_bitmap_t cpus)
 
 void dict_nodes(Dict *dict, const char *key, const Topology *topology, hwloc_const_bitmap_t nodes)
 {
-    CLEANUP_BITMAP hwloc_bitmap_t os = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t numbers = hwloc_bitmap_alloc();
 
-    if (!os) {
-        put(dict, -ENOMEM);
-        return;
-    }
-    for (int i = nodes ? hwloc_bitmap_first(nodes) : -1; i >= 0; i = hwloc_bitmap_next(nodes, i))
-        if ((uint32_t)i < topology->n_nodes && hwloc_bitmap_set(os, topology->nodes[i].os_index) < 0)
-            put(dict, -ENOMEM);
-    dict_cpus(dict, key, os);
+    put(dict, numbers ? topology_add_node_numbers(topology, nodes, numbers) : -ENOMEM);
+    dict_cpus(dict, key, numbers);
 }
 
 void dict_node_of(Dict *dict, const char *key, const Topology *topology, CpuIx cpu)

@@ -120,11 +120,8 @@ static hwloc_bitmap_t workload_home(const World *world, const Workload *workload
 
         if (group->workload.i != ix.i || group->gone || !group->home)
             continue;
-        if (!nodes)
-            r = hwloc_bitmap_or(home, home, group->home);
-        for (int n = nodes ? hwloc_bitmap_first(group->home_nodes) : -1; n >= 0 && r >= 0;
-             n = hwloc_bitmap_next(group->home_nodes, n))
-            r = hwloc_bitmap_set(home, world->topology->nodes[n].os_index);
+        r = nodes ? topology_add_node_numbers(world->topology, group->home_nodes, home)
+                  : hwloc_bitmap_or(home, home, group->home);
     }
     return r >= 0 ? TAKE_PTR(home) : NULL;
 }
@@ -153,10 +150,9 @@ int manager_object_get(sd_bus *bus, const char *path, const char *interface, con
 
 static int append_home(sd_bus_message *reply, const World *world, const Workload *workload, bool nodes)
 {
-    hwloc_bitmap_t home = workload_home(world, workload, nodes);
+    CLEANUP_BITMAP hwloc_bitmap_t home = workload_home(world, workload, nodes);
     CLEANUP_FREE char *text = home ? format_list(home, PARSE_CPU_MAX) : NULL;
 
-    hwloc_bitmap_free(home);
     return text ? sd_bus_message_append(reply, "s", text) : -ENOMEM;
 }
 
@@ -256,17 +252,16 @@ static void compare_workload(Manager *manager, const Workload *workload)
 {
     ObjectView *view = find_view(manager->views, workload->name);
     CLEANUP_FREE char *path = workload_path(workload->name);
-    hwloc_bitmap_t home = workload_home(manager->world, workload, false);
+    CLEANUP_BITMAP hwloc_bitmap_t home = workload_home(manager->world, workload, false);
 
     /* Memory is out: what was not told now is when something happens again. */
     if (!path || !home) {
-        hwloc_bitmap_free(home);
         if (view)
             view->present = true;
         return;
     }
     if (!view) {
-        add_view(manager, workload, path, home);
+        add_view(manager, workload, path, TAKE_PTR(home));
         return;
     }
     view->present = true;
@@ -281,7 +276,6 @@ static void compare_workload(Manager *manager, const Workload *workload)
         home = old;
         manager_tell(manager, tell_home, path);
     }
-    hwloc_bitmap_free(home);
 }
 
 static void drop_absent(Manager *manager)
