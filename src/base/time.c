@@ -20,6 +20,11 @@ uint64_t time_now_usec(void)
     return clock_nsec(CLOCK_MONOTONIC) / NSEC_PER_USEC;
 }
 
+uint64_t time_realtime_usec(void)
+{
+    return clock_nsec(CLOCK_REALTIME) / NSEC_PER_USEC;
+}
+
 struct timespec time_spec(uint64_t usec)
 {
     return (struct timespec){.tv_sec = (time_t)(usec / USEC_PER_SEC),

@@ -24,6 +24,9 @@ extern const TimeUnit time_units[TIME_UNITS];
 /* CLOCK_MONOTONIC in microseconds: what World.now_usec and every `..._usec` instant is in. */
 uint64_t time_now_usec(void);
 
+/* The same of the calendar, CLOCK_REALTIME. */
+uint64_t time_realtime_usec(void);
+
 /* An instant or a span as system calls take it. */
 struct timespec time_spec(uint64_t usec);
 

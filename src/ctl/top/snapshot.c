@@ -2,11 +2,11 @@
 
 #include "ctl/top/snapshot.h"
 
+#include "base/time.h"
 #include "ctl/sentence.h"
 #include "ctl/view.h"
 
 #include <string.h>
-#include <time.h>
 
 /* "2026-11-25 " */
 #define DATE_LENGTH 11U
@@ -219,7 +219,6 @@ static CtlExit look_at_machine(sd_bus *bus, TopMachine *machine, json_object *st
 CtlExit top_snapshot_take(sd_bus *bus, TopMachine *machine, TopSnapshot **ret)
 {
     CLEANUP_JSON json_object *status = NULL, *loads = NULL, *workloads = NULL, *moves = NULL;
-    struct timespec now = {0};
     int64_t last;
     CtlExit code = client_call(bus, "GetStatus", &status, "");
 
@@ -238,8 +237,7 @@ CtlExit top_snapshot_take(sd_bus *bus, TopMachine *machine, TopSnapshot **ret)
     *ret = top_snapshot_make(status, machine->topology, loads, workloads, moves);
     if (!*ret)
         return ctl_fail_oom();
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    (*ret)->realtime_usec = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+    (*ret)->realtime_usec = time_realtime_usec();
     return CTL_EXIT_OK;
 }
 

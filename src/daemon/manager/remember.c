@@ -13,15 +13,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <time.h>
-
-static uint64_t realtime_usec(void)
-{
-    struct timespec ts = {0};
-
-    (void)clock_gettime(CLOCK_REALTIME, &ts);
-    return (uint64_t)ts.tv_sec * USEC_PER_SEC + (uint64_t)ts.tv_nsec / NSEC_PER_USEC;
-}
 
 static int move_priority(PlanOutcome outcome)
 {
@@ -194,7 +185,7 @@ static void tell_move(Manager *manager, const Move *move)
 
 int manager_remember_actions(Manager *manager, const Plan *plan)
 {
-    uint64_t realtime = plan->n_actions > 0 ? realtime_usec() : 0;
+    uint64_t realtime = plan->n_actions > 0 ? time_realtime_usec() : 0;
 
     manager->objects_changed = manager->objects_changed || plan->n_actions > 0;
     for (size_t i = 0; i < plan->n_actions; i++) {
@@ -233,7 +224,7 @@ int manager_remember_refusals(Manager *manager, const Plan *plan)
 static int remember_would_actions(Manager *manager)
 {
     const Would *would = &manager->would;
-    uint64_t realtime = would->plan.n_actions > 0 ? realtime_usec() : 0;
+    uint64_t realtime = would->plan.n_actions > 0 ? time_realtime_usec() : 0;
 
     for (size_t i = 0; i < would->plan.n_actions; i++) {
         const Move *move = NULL;
@@ -280,5 +271,5 @@ int manager_remember_course(Manager *manager)
                                          .n_homes = n_done[PLAN_KIND_SET_HOME],
                                          .n_lends = n_done[PLAN_KIND_LEND],
                                          .moved_bytes = mover.account.moved_bytes},
-                        realtime_usec());
+                        time_realtime_usec());
 }
