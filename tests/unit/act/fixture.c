@@ -171,3 +171,20 @@ void fixture_write_journal(const Fixture *f, const char *text, size_t len)
     assert_int_equal(write(fd, text, len), len);
     assert_int_equal(close(fd), 0);
 }
+
+char *fixture_masks(const Fixture *f, const char *threads)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+
+    assert_non_null(out);
+    for (const char *at = threads, *next; *at; at = next + (*next == ' ')) {
+        pid_t tid = (pid_t)strtol(at, NULL, 10);
+
+        next = strchrnul(at, ' ');
+        (void)fprintf(out, "%s%d=%s", at > threads ? " " : "", (int)tid, act_record_mask(f->record, tid));
+    }
+    assert_int_equal(fclose(out), 0);
+    return text;
+}

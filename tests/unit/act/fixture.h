@@ -62,3 +62,13 @@ char *fixture_journal(const Fixture *f);
 void fixture_write_journal(const Fixture *f, const char *text, size_t len);
 
 #define assert_mask(f, tid, list) assert_string_equal(act_record_mask((f)->record, tid), list)
+
+/* What the threads named in "100=0-3 101=gone" have, in the same form; malloc'd. */
+char *fixture_masks(const Fixture *f, const char *threads);
+
+/* The masks of several threads. */
+#define assert_masks(f, masks)                               \
+    do {                                                     \
+        CLEANUP_FREE char *_found = fixture_masks(f, masks); \
+        assert_string_equal(_found, masks);                  \
+    } while (0)

@@ -11,8 +11,7 @@ static void test_cut(void **state)
 
     assert_true(act_record_set_cpuset(f->record, 100, "0-5"));
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-5", "4-7", -1), PLAN_OUTCOME_REFUSED);
-    assert_mask(f, 100, "0-5");
-    assert_mask(f, 101, "0-5");
+    assert_masks(f, "100=0-5 101=0-5");
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-5", "6-7", -1), PLAN_OUTCOME_REFUSED);
     fixture_restore(f, 0, 0);
 }

@@ -32,8 +32,7 @@ static void test_home(void **state)
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "4-7", -1), PLAN_OUTCOME_DONE);
     assert_mask(f, 101, "4-7");
     fixture_restore(f, 3, 0);
-    assert_mask(f, 100, "0-7");
-    assert_mask(f, 102, "0-7");
+    assert_masks(f, "100=0-7 102=0-7");
 }
 
 /* The last thread is about to be reached when it bears one, and that one bears another in the next pass. */
@@ -87,8 +86,7 @@ static void test_foreign(void **state)
 
     assert_true(act_record_pin(f->record, 101, "5"));
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
-    assert_mask(f, 101, "5");
-    assert_mask(f, 102, "0-3");
+    assert_masks(f, "101=5 102=0-3");
 
     assert_true(act_record_pin(f->record, 100, "6"));
     assert_true(act_record_pin(f->record, 102, "7"));
@@ -99,9 +97,7 @@ static void test_foreign(void **state)
     /* Of the whole process nothing is put back either, and that is what it says. */
     assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 100, 0, NULL, NULL, -1), PLAN_OUTCOME_FOREIGN);
     assert_int_equal(act_statistics(f->act)->n_left, 3);
-    assert_mask(f, 100, "6");
-    assert_mask(f, 101, "5");
-    assert_mask(f, 102, "7");
+    assert_masks(f, "100=6 101=5 102=7");
     assert_string_equal(act_record_log(f->record), "100 0-3\n102 0-3\n");
 }
 
@@ -120,8 +116,7 @@ static void test_own_original(void **state)
 
     fixture_restart(f);
     fixture_restore(f, 3, 0);
-    assert_mask(f, 100, "0-7");
-    assert_mask(f, 101, "5");
+    assert_masks(f, "100=0-7 101=5");
 }
 
 static void test_gone(void **state)
@@ -162,8 +157,7 @@ static void test_gone_meanwhile(void **state)
 
     act_record_set_hook(f->record, exit_102, NULL);
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
-    assert_mask(f, 101, "0-3");
-    assert_mask(f, 102, "gone");
+    assert_masks(f, "101=0-3 102=gone");
 }
 
 static void test_errors(void **state)
@@ -353,10 +347,7 @@ static void test_release(void **state)
     fixture_world_process(f, 201, "0-7"); /* has a home of its own account */
 
     assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 100, 0, NULL, NULL, -1), PLAN_OUTCOME_DONE);
-    assert_mask(f, 100, "0-7");
-    assert_mask(f, 102, "0-7");
-    assert_mask(f, 200, "0-7");
-    assert_mask(f, 201, "0-3");
+    assert_masks(f, "100=0-7 102=0-7 200=0-7 201=0-3");
     assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 201, 0, NULL, NULL, -1), PLAN_OUTCOME_DONE);
     assert_mask(f, 201, "0-7");
 
@@ -365,8 +356,7 @@ static void test_release(void **state)
     assert_true(act_record_pin(f->record, 100, "0-3"));
     assert_true(act_record_fork(f->record, 100, 300));
     fixture_restore(f, 0, 0);
-    assert_mask(f, 100, "0-3");
-    assert_mask(f, 300, "0-3");
+    assert_masks(f, "100=0-3 300=0-3");
 }
 
 /* Members that were born with the mask, and of whom nothing is known yet. */
@@ -396,8 +386,7 @@ static void test_members(void **state)
     /* They outlive the process they came from. */
     act_record_exit(f->record, 100);
     fixture_restore(f, 2, 0);
-    assert_mask(f, 200, "0-7");
-    assert_mask(f, 201, "0-7");
+    assert_masks(f, "200=0-7 201=0-7");
 }
 
 static void fork_in_passage(void *userdata, ActRecord *record, ActRecordOp op, TaskKey task)
@@ -428,13 +417,9 @@ static void test_born_in_passage(void **state)
     assert_mask(f, 200, "4");
     act_record_advance(f->record, 2);
     fixture_tick(f);
-    assert_mask(f, 200, "0-4");
-    assert_mask(f, 201, "0-4");
-    assert_mask(f, 202, "0-4");
-    assert_mask(f, 102, "4");
+    assert_masks(f, "200=0-4 201=0-4 202=0-4 102=4");
     fixture_restore(f, 5, 1);
-    assert_mask(f, 202, "0-7");
-    assert_mask(f, 102, "4");
+    assert_masks(f, "202=0-7 102=4");
 }
 
 typedef struct Snapshot {
@@ -474,9 +459,7 @@ static void test_crash_in_passage(void **state)
 
     fixture_start(f);
     fixture_restore(f, 3, 1);
-    assert_mask(f, 101, "0-7");
-    assert_mask(f, 200, "0-7");
-    assert_mask(f, 102, "4");
+    assert_masks(f, "101=0-7 200=0-7 102=4");
 }
 
 static void test_dry_run(void **state)

@@ -56,8 +56,7 @@ static void crash_and_restore(Fixture *f)
 {
     fixture_restart(f);
     assert_int_equal(act_restore(f->act, NULL, NULL, NULL), 0);
-    assert_mask(f, 100, "0-7");
-    assert_mask(f, 96, "0-3");
+    assert_masks(f, "100=0-7 96=0-3");
 }
 
 /* Born when no daemon looked, of the session and group of 100, by a shell that lives. */
@@ -73,10 +72,7 @@ static void test_innocent(void **state)
     assert_true(act_record_fork(f->record, 200, 220)); /* and a child */
     assert_true(act_record_fork(f->record, 100, 300)); /* an heir beside them */
     crash_and_restore(f);
-    assert_mask(f, 200, "0-3");
-    assert_mask(f, 210, "0-3");
-    assert_mask(f, 220, "0-3");
-    assert_mask(f, 300, "0-7");
+    assert_masks(f, "200=0-3 210=0-3 220=0-3 300=0-7");
 }
 
 /* The same, when 100 has ended meanwhile and it cannot be its child any more. */
@@ -91,8 +87,7 @@ static void test_innocent_later(void **state)
     assert_true(act_record_pin(f->record, 200, "0-3"));
     fixture_restart(f);
     fixture_restore(f, 1, 0);
-    assert_mask(f, 200, "0-3");
-    assert_mask(f, 300, "0-7");
+    assert_masks(f, "200=0-3 300=0-7");
 }
 
 /* A chain of processes, in other cgroups by now, seen while its last but one is ending. */
@@ -142,9 +137,7 @@ static void test_daemon(void **state)
     assert_true(act_record_fork(f->record, 201, 202));
     assert_true(act_record_clone(f->record, 202, 203));
     crash_and_restore(f);
-    assert_mask(f, 201, "0-7");
-    assert_mask(f, 202, "0-7");
-    assert_mask(f, 203, "0-7");
+    assert_masks(f, "201=0-7 202=0-7 203=0-7");
 }
 
 /* One in other cgroups, which inherited what the user of its parent chose. */
@@ -175,8 +168,7 @@ static void test_place(void **state)
     act_record_detach(f->record, 211);
     act_record_set_place(f->record, 211, ACT_PLACE_ROOT);
     crash_and_restore(f);
-    assert_mask(f, 201, "0-7");
-    assert_mask(f, 211, "0-3");
+    assert_masks(f, "201=0-7 211=0-3");
 }
 
 /* A session whose leader lives was begun by that one: what holds for it, holds for those it bore. */
@@ -198,8 +190,7 @@ static void test_leader(void **state)
     assert_true(act_record_fork(f->record, 221, 222));
     act_record_exit(f->record, 221);
     crash_and_restore(f);
-    assert_mask(f, 212, "0-3");
-    assert_mask(f, 222, "0-7");
+    assert_masks(f, "212=0-3 222=0-7");
 }
 
 /* Orphans of a container are adopted by its first process, others by one that is known by their session. */
@@ -218,9 +209,7 @@ static void test_reapers(void **state)
     assert_true(act_record_fork(f->record, 130, 150));
     assert_true(act_record_pin(f->record, 150, "0-3"));
     crash_and_restore(f);
-    assert_mask(f, 120, "0-7");
-    assert_mask(f, 140, "0-7");
-    assert_mask(f, 150, "0-3");
+    assert_masks(f, "120=0-7 140=0-7 150=0-3");
 }
 
 /* Seen while who bore it lived: not forgotten when nothing ties it any more. */
@@ -261,9 +250,7 @@ static void test_stranger_is_remembered(void **state)
     act_record_exit(f->record, 110);
     assert_true(act_record_fork(f->record, 200, 210));
     crash_and_restore(f);
-    assert_mask(f, 200, "0-3");
-    assert_mask(f, 210, "0-3");
-    assert_mask(f, 220, "0-3");
+    assert_masks(f, "200=0-3 210=0-3 220=0-3");
 }
 
 /* Met while a daemon is in the making: what bore it is an orphan that nothing ties, and ends a moment later. */
@@ -340,11 +327,7 @@ static void test_release(void **state)
     fixture_world_process(f, 220, "0-7");
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 220, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
     assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 100, 0, NULL, NULL, -1), PLAN_OUTCOME_DONE);
-    assert_mask(f, 100, "0-7");
-    assert_mask(f, 200, "0-7");
-    assert_mask(f, 201, "0-7");
-    assert_mask(f, 210, "1");
-    assert_mask(f, 220, "0-3");
+    assert_masks(f, "100=0-7 200=0-7 201=0-7 210=1 220=0-3");
     fixture_restore(f, 1, 0);
     assert_mask(f, 220, "0-7");
 }
@@ -366,8 +349,7 @@ static void test_release_of_the_rest(void **state)
     born(f, 200);
     born(f, 210);
     assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 110, 0, NULL, NULL, -1), PLAN_OUTCOME_DONE);
-    assert_mask(f, 200, "0-7");
-    assert_mask(f, 210, "0-3");
+    assert_masks(f, "200=0-7 210=0-3");
     act_record_exit(f->record, 100);
     f->processes[0].gone = true;
     assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 120, 0, NULL, NULL, -1), PLAN_OUTCOME_DONE);
@@ -398,9 +380,7 @@ static void test_children_of_restored(void **state)
     act_record_set_hook(f->record, bear_late, &done);
     assert_int_equal(act_restore(f->act, NULL, NULL, NULL), 0);
     assert_true(done);
-    assert_mask(f, 201, "0-7");
-    assert_mask(f, 150, "0-7");
-    assert_mask(f, 250, "0-7");
+    assert_masks(f, "201=0-7 150=0-7 250=0-7");
 }
 
 /* A member is given the home that it was born with, while the one that bore it ends, or it does itself. */

@@ -24,9 +24,7 @@ static void test_thread(void **state)
                                  "mask pid=100 start=1000 mask=0-3\n"));
     fixture_restart(f);
     fixture_restore(f, 2, 0);
-    assert_mask(f, 100, "0-7");
-    assert_mask(f, 101, "0-3");
-    assert_mask(f, 102, "0-7");
+    assert_masks(f, "100=0-7 101=0-3 102=0-7");
 }
 
 /* The first thread, too: those born later are like the others. */
@@ -40,9 +38,7 @@ static void test_first_thread(void **state)
     act_record_advance(f->record, 10);
     assert_true(act_record_clone(f->record, 101, 103));
     fixture_restore(f, 3, 0);
-    assert_mask(f, 100, "0-3");
-    assert_mask(f, 102, "0-7");
-    assert_mask(f, 103, "0-7");
+    assert_masks(f, "100=0-3 102=0-7 103=0-7");
 }
 
 static void pin_all(Fixture *f, const char *mask)
@@ -83,8 +79,7 @@ static void test_process(void **state)
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-3", "4-7", -1), PLAN_OUTCOME_DONE);
     assert_mask(f, 102, "4-7");
     fixture_restore(f, 3, 0);
-    assert_mask(f, 100, "0-3");
-    assert_mask(f, 102, "0-3");
+    assert_masks(f, "100=0-3 102=0-3");
 }
 
 /* A home that a thread was pinned to comes later, and so does a lent CPU that makes a mask of ours like its own. */
@@ -99,9 +94,7 @@ static void test_later_masks(void **state)
     assert_int_equal(fixture_do(f, PLAN_KIND_LEND, 100, 100, "0-3", "0-4", 4), PLAN_OUTCOME_DONE);
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 100, "0-4", "4-7", -1), PLAN_OUTCOME_DONE);
     fixture_restore(f, 1, 0);
-    assert_mask(f, 100, "0-7");
-    assert_mask(f, 101, "4-7");
-    assert_mask(f, 102, "0-4");
+    assert_masks(f, "100=0-7 101=4-7 102=0-4");
 }
 
 /* Managed, released, pinned to the home that was, and managed again. */
@@ -117,8 +110,7 @@ static void test_again(void **state)
     see(f);
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
     assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 100, 0, NULL, NULL, -1), PLAN_OUTCOME_DONE);
-    assert_mask(f, 100, "0-7");
-    assert_mask(f, 101, "0-3");
+    assert_masks(f, "100=0-7 101=0-3");
 
     /* And once more, when it is as wide as the others. */
     assert_true(act_record_pin(f->record, 101, "0-7"));

@@ -36,10 +36,7 @@ static void test_threads(void **state)
     assert_true(act_record_clone(f->record, 100, 102));
     fixture_restart(f);
     fixture_restore(f, 2, 1);
-    assert_mask(f, 100, "0-7");
-    assert_mask(f, 101, "2");
-    assert_mask(f, 102, "0-7");
-    assert_mask(f, 90, "0-3");
+    assert_masks(f, "100=0-7 101=2 102=0-7 90=0-3");
 
     /* It is forgotten now. */
     assert_true(act_record_pin(f->record, 100, "0-3"));
@@ -106,15 +103,9 @@ static void test_children(void **state)
 
     fixture_restart(f);
     fixture_restore(f, 5, 0);
-    assert_mask(f, 200, "0-7");
-    assert_mask(f, 201, "0-7");
-    assert_mask(f, 230, "0-7");
-    assert_mask(f, 240, "1");
-    assert_mask(f, 300, "0-3");
-    assert_mask(f, 90, "0-3");
+    assert_masks(f, "200=0-7 201=0-7 230=0-7 240=1 300=0-3 90=0-3");
     /* Nothing ties a daemon to where it came from: a known limit. */
-    assert_mask(f, 210, "0-3");
-    assert_mask(f, 211, "0-3");
+    assert_masks(f, "210=0-3 211=0-3");
 }
 
 static void test_parent_gone(void **state)
@@ -129,9 +120,7 @@ static void test_parent_gone(void **state)
     assert_true(act_record_fork(f->record, 100, 501));
     fixture_restart(f);
     fixture_restore(f, 1, 0);
-    assert_mask(f, 200, "0-7");
-    assert_mask(f, 100, "0-3");
-    assert_mask(f, 501, "0-3");
+    assert_masks(f, "200=0-7 100=0-3 501=0-3");
 }
 
 static bool is_pid(void *userdata, pid_t pid, const char *workload)
@@ -155,10 +144,7 @@ static void test_one(void **state)
     assert_int_equal(act_restore(f->act, &selection, &restored, &left), 0);
     assert_int_equal(restored, 3);
     assert_int_equal(left, 0);
-    assert_mask(f, 100, "0-7");
-    assert_mask(f, 200, "0-7");
-    assert_mask(f, 400, "0-3");
-    assert_mask(f, 401, "0-3");
+    assert_masks(f, "100=0-7 200=0-7 400=0-3 401=0-3");
     fixture_restart(f);
     fixture_restore(f, 2, 0);
     assert_mask(f, 401, "0-7");
@@ -170,8 +156,7 @@ static void test_failure_stays(void **state)
 
     act_record_fail(f->record, 100, ACT_E_REFUSED, 100);
     assert_int_equal(act_restore(f->act, NULL, NULL, NULL), -EPERM);
-    assert_mask(f, 100, "0-3");
-    assert_mask(f, 101, "0-7");
+    assert_masks(f, "100=0-3 101=0-7");
     act_record_fail(f->record, 100, ACT_E_RETRY, 1);
     fixture_restart(f);
     assert_int_equal(act_restore(f->act, NULL, NULL, NULL), -EAGAIN);
@@ -229,9 +214,7 @@ static void test_released_without_a_cpu(void **state)
             fixture_do(f, PLAN_KIND_SET_HOME, 100, tid, tid == 102 ? "1-4" : "0-4,6-7", "0-3", -1),
             PLAN_OUTCOME_DONE);
     fixture_restore(f, 3, 0);
-    assert_mask(f, 100, "0-7");
-    assert_mask(f, 101, "0-7");
-    assert_mask(f, 102, "1-4");
+    assert_masks(f, "100=0-7 101=0-7 102=1-4");
 }
 
 static void fork_at_each_pass(void *userdata, ActRecord *record, ActRecordOp op, TaskKey task)
@@ -282,8 +265,7 @@ static void test_fork_under_way(void **state)
     act_record_set_hook(f->record, end_of_fork, &n_asked);
     assert_int_equal(act_restore(f->act, NULL, NULL, NULL), 0);
     assert_in_range(n_asked, 3, 100);
-    assert_mask(f, 100, "gone");
-    assert_mask(f, 200, "0-7");
+    assert_masks(f, "100=gone 200=0-7");
 }
 
 static void end_of_other_fork(void *userdata, ActRecord *record, ActRecordOp op, TaskKey task)
@@ -311,8 +293,7 @@ static void test_fork_of_before(void **state)
     act_record_set_fork(f->record, 150, ACT_FORK_RUNNING);
     act_record_set_hook(f->record, end_of_other_fork, &n_asked);
     assert_int_equal(act_restore(f->act, NULL, NULL, NULL), 0);
-    assert_mask(f, 150, "gone");
-    assert_mask(f, 200, "0-7");
+    assert_masks(f, "150=gone 200=0-7");
 }
 
 /* A fork that does not end in time: that is not said to be put back, and no second try forgets it. */
@@ -374,8 +355,7 @@ static void test_member_not_judged(void **state)
     assert_true(act_record_fork(f->record, 100, 200));
     fixture_world_process(f, 200, "0-7");
     assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 100, 0, "0-3", NULL, -1), PLAN_OUTCOME_DONE);
-    assert_mask(f, 100, "0-7");
-    assert_mask(f, 200, "0-3");
+    assert_masks(f, "100=0-7 200=0-3");
     act_record_advance(f->record, 10);
     assert_true(act_record_fork(f->record, 200, 300));
     act_record_exit(f->record, 200);
@@ -404,9 +384,7 @@ static void test_roams(void **state)
     act_record_set_fork(f->record, 101, ACT_FORK_RUNNING);
     f->world.now_usec = 1000000;
     assert_int_equal(let_roam(f), PLAN_OUTCOME_DONE);
-    assert_mask(f, 100, "0-7");
-    assert_mask(f, 101, "0-7");
-    assert_mask(f, 200, "0-3");
+    assert_masks(f, "100=0-7 101=0-7 200=0-3");
     /* Its birth had begun. */
     assert_true(act_record_clone(f->record, 100, 102));
     assert_true(act_record_pin(f->record, 102, "0-3"));
@@ -416,8 +394,7 @@ static void test_roams(void **state)
     assert_mask(f, 200, "0-3");
     f->world.now_usec++;
     fixture_tick(f);
-    assert_mask(f, 200, "0-7");
-    assert_mask(f, 102, "0-7");
+    assert_masks(f, "200=0-7 102=0-7");
 
     /* That was a release like any other. */
     act_record_advance(f->record, 10);
@@ -468,11 +445,9 @@ static void test_roamed(void **state)
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "4-7", -1), PLAN_OUTCOME_DONE);
     f->world.now_usec += 10000000;
     fixture_tick(f);
-    assert_mask(f, 100, "4-7");
-    assert_mask(f, 200, "0-3");
+    assert_masks(f, "100=4-7 200=0-3");
     fixture_restore(f, 3, 0);
-    assert_mask(f, 100, "0-7");
-    assert_mask(f, 200, "0-7");
+    assert_masks(f, "100=0-7 200=0-7");
 }
 
 /* Thousands of processes come and go; a child of the first outlives it, and its entry. */
