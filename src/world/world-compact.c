@@ -76,39 +76,21 @@ static void drop_processes_and_tasks(World *world, const GroupIx *map)
     world->n_tasks = n_tasks;
 }
 
+static void mark_string(void *userdata, const char **s)
+{
+    intern_mark_string(userdata, *s);
+}
+
+static void mark_mask(void *userdata, CpuMask *mask)
+{
+    intern_mark_mask(userdata, *mask);
+}
+
 static void sweep_pool(World *world)
 {
-    InternPool *pool = world->pool;
-
-    intern_pool_begin(pool);
-    for (size_t i = 0; i < world->n_workloads; i++)
-        intern_mark_string(pool, world->workloads[i].name);
-    for (size_t i = 0; i < world->n_groups; i++) {
-        intern_mark_string(pool, world->groups[i].key);
-        intern_mark_mask(pool, world->groups[i].home);
-        intern_mark_mask(pool, world->groups[i].home_nodes);
-        intern_mark_mask(pool, world->groups[i].before_nodes);
-        intern_mark_mask(pool, world->groups[i].wish_nodes);
-    }
-    for (size_t i = 0; i < world->n_processes; i++) {
-        const Process *p = &world->processes[i];
-
-        intern_mark_string(pool, p->comm);
-        intern_mark_string(pool, p->cgroup);
-        intern_mark_string(pool, p->unit);
-        intern_mark_string(pool, p->slice);
-        intern_mark_string(pool, p->shared);
-        intern_mark_mask(pool, p->cpuset);
-        intern_mark_mask(pool, p->memory.to);
-        intern_mark_mask(pool, p->memory.last);
-        intern_mark_mask(pool, p->memory.before);
-    }
-    /* Two passes: neighbours mostly share each of the two, which the pool answers without a search. */
-    for (size_t i = 0; i < world->n_tasks; i++)
-        intern_mark_mask(pool, world->tasks[i].allowed);
-    for (size_t i = 0; i < world->n_tasks; i++)
-        intern_mark_mask(pool, world->tasks[i].original);
-    intern_pool_sweep(pool);
+    intern_pool_begin(world->pool);
+    world_visit_interned(world, mark_string, mark_mask, world->pool);
+    intern_pool_sweep(world->pool);
 }
 
 /* Gives memory back after a crowd has left. Without success nothing is lost. */

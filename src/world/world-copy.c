@@ -7,20 +7,27 @@
 
 #include <string.h>
 
-static bool keep_string(InternPool *pool, const char **s)
+typedef struct Keep {
+    InternPool *pool;
+    bool failed;
+} Keep;
+
+static void keep_string(void *userdata, const char **s)
 {
+    Keep *keep = userdata;
     const char *before = *s;
 
-    *s = intern_string(pool, before);
-    return !before || *s;
+    *s = intern_string(keep->pool, before);
+    keep->failed |= before && !*s;
 }
 
-static bool keep(InternPool *pool, CpuMask *mask)
+static void keep_mask(void *userdata, CpuMask *mask)
 {
-    if (!*mask)
-        return true;
-    *mask = intern_mask(pool, *mask);
-    return *mask;
+    Keep *keep = userdata;
+    CpuMask before = *mask;
+
+    *mask = before ? intern_mask(keep->pool, before) : NULL;
+    keep->failed |= before && !*mask;
 }
 
 /* The elements; room for one at least. */
@@ -33,80 +40,41 @@ static void *copy_array(const void *array, size_t n, size_t size)
     return copy;
 }
 
-static bool copy_workloads(const World *from, World *to)
+static bool copy_arrays(const World *from, World *to)
 {
     to->workloads = copy_array(from->workloads, from->n_workloads, sizeof(*to->workloads));
-    if (!to->workloads)
+    to->groups = copy_array(from->groups, from->n_groups, sizeof(*to->groups));
+    to->processes = copy_array(from->processes, from->n_processes, sizeof(*to->processes));
+    to->tasks = copy_array(from->tasks, from->n_tasks, sizeof(*to->tasks));
+    to->leases = copy_array(from->leases, from->n_leases, sizeof(*to->leases));
+    if (!to->workloads || !to->groups || !to->processes || !to->tasks || !to->leases)
         return false;
     to->n_workloads = to->workloads_capacity = from->n_workloads;
-    for (size_t i = 0; i < to->n_workloads; i++)
-        if (!keep_string(to->pool, &to->workloads[i].name))
-            return false;
-    return true;
-}
-
-static bool copy_groups(const World *from, World *to)
-{
-    to->groups = copy_array(from->groups, from->n_groups, sizeof(*to->groups));
-    if (!to->groups)
-        return false;
     to->n_groups = to->groups_capacity = from->n_groups;
-    for (size_t i = 0; i < to->n_groups; i++) {
-        Group *group = &to->groups[i];
-
-        if (!keep_string(to->pool, &group->key) || !keep(to->pool, &group->home) ||
-            !keep(to->pool, &group->home_nodes) || !keep(to->pool, &group->before_nodes) ||
-            !keep(to->pool, &group->wish_nodes))
-            return false;
-    }
+    to->n_leases = to->leases_capacity = from->n_leases;
+    to->processes_capacity = from->n_processes;
+    to->tasks_capacity = from->n_tasks;
     return true;
-}
-
-static bool copy_process(World *to, Process *process)
-{
-    InternPool *pool = to->pool;
-    const uint64_t *bytes = process->node_bytes;
-
-    process->node_bytes = NULL;
-    if (bytes) {
-        process->node_bytes = copy_array(bytes, to->topology->n_nodes, sizeof(*bytes));
-        if (!process->node_bytes)
-            return false;
-    }
-    return keep_string(pool, &process->comm) && keep_string(pool, &process->cgroup) &&
-           keep_string(pool, &process->unit) && keep_string(pool, &process->slice) &&
-           keep_string(pool, &process->shared) && keep(pool, &process->cpuset) &&
-           keep(pool, &process->memory.to) && keep(pool, &process->memory.last) &&
-           keep(pool, &process->memory.before);
 }
 
 /* An element counts once it owns what it points to, so that freeing half a copy frees nothing of the original. */
-static bool copy_processes(const World *from, World *to)
+static bool own_memory(const World *from, World *to)
 {
-    to->processes = copy_array(from->processes, from->n_processes, sizeof(*to->processes));
-    if (!to->processes)
-        return false;
-    to->processes_capacity = from->n_processes;
-    while (to->n_processes < from->n_processes)
-        if (!copy_process(to, &to->processes[to->n_processes++]))
-            return false;
-    return true;
-}
+    while (to->n_processes < from->n_processes) {
+        Process *process = &to->processes[to->n_processes++];
+        const uint64_t *bytes = process->node_bytes;
 
-static bool copy_tasks(const World *from, World *to)
-{
-    to->tasks = copy_array(from->tasks, from->n_tasks, sizeof(*to->tasks));
-    if (!to->tasks)
-        return false;
-    to->tasks_capacity = from->n_tasks;
+        process->node_bytes = bytes ? copy_array(bytes, to->topology->n_nodes, sizeof(*bytes)) : NULL;
+        if (bytes && !process->node_bytes)
+            return false;
+    }
     while (to->n_tasks < from->n_tasks) {
         Task *task = &to->tasks[to->n_tasks++];
         const TaskUse *use = task->use;
 
         task->use = NULL;
-        if (!keep(to->pool, &task->allowed) || !keep(to->pool, &task->original) ||
-            (use && world_set_task_use(to, task, use->pages, use->private_permille, use->buddy,
-                                       use->measured_usec) < 0))
+        if (use && world_set_task_use(to, task, use->pages, use->private_permille, use->buddy,
+                                      use->measured_usec) < 0)
             return false;
         if (use)
             task->use->stay = use->stay;
@@ -114,12 +82,8 @@ static bool copy_tasks(const World *from, World *to)
     return true;
 }
 
-static bool copy_rest(const World *from, World *to)
+static void copy_rest(const World *from, World *to)
 {
-    to->leases = copy_array(from->leases, from->n_leases, sizeof(*to->leases));
-    if (!to->leases)
-        return false;
-    to->n_leases = to->leases_capacity = from->n_leases;
     memcpy(to->cpus, from->cpus, from->topology->cpu_limit * sizeof(*to->cpus));
     memcpy(to->nodes, from->nodes, from->topology->n_nodes * sizeof(*to->nodes));
     to->now_usec = from->now_usec;
@@ -135,19 +99,23 @@ static bool copy_rest(const World *from, World *to)
     to->use_hidden = from->use_hidden;
     to->memory_pressure_permille = from->memory_pressure_permille;
     to->next_group_id = from->next_group_id;
-    return true;
 }
 
 int world_copy(const World *world, World **ret)
 {
     CLEANUP(world_free_p) World *copy = NULL;
+    Keep keep = {0};
     int r = world_new(world->topology, &copy);
 
     if (r < 0)
         return r;
-    if (!copy_workloads(world, copy) || !copy_groups(world, copy) || !copy_processes(world, copy) ||
-        !copy_tasks(world, copy) || !copy_rest(world, copy))
+    if (!copy_arrays(world, copy) || !own_memory(world, copy))
         return -ENOMEM;
+    keep.pool = copy->pool;
+    world_visit_interned(copy, keep_string, keep_mask, &keep);
+    if (keep.failed)
+        return -ENOMEM;
+    copy_rest(world, copy);
     *ret = TAKE_PTR(copy);
     return 0;
 }

@@ -394,3 +394,37 @@ void world_sum(World *world)
             g->n_leases++;
     }
 }
+
+void world_visit_interned(World *world, void (*string)(void *userdata, const char **s),
+                          void (*mask)(void *userdata, CpuMask *mask), void *userdata)
+{
+    for (size_t i = 0; i < world->n_workloads; i++)
+        string(userdata, &world->workloads[i].name);
+    for (size_t i = 0; i < world->n_groups; i++) {
+        Group *g = &world->groups[i];
+
+        string(userdata, &g->key);
+        mask(userdata, &g->home);
+        mask(userdata, &g->home_nodes);
+        mask(userdata, &g->before_nodes);
+        mask(userdata, &g->wish_nodes);
+    }
+    for (size_t i = 0; i < world->n_processes; i++) {
+        Process *p = &world->processes[i];
+
+        string(userdata, &p->comm);
+        string(userdata, &p->cgroup);
+        string(userdata, &p->unit);
+        string(userdata, &p->slice);
+        string(userdata, &p->shared);
+        mask(userdata, &p->cpuset);
+        mask(userdata, &p->memory.to);
+        mask(userdata, &p->memory.last);
+        mask(userdata, &p->memory.before);
+    }
+    /* Two passes: neighbours mostly share each of the two, which the pool answers without a search. */
+    for (size_t i = 0; i < world->n_tasks; i++)
+        mask(userdata, &world->tasks[i].allowed);
+    for (size_t i = 0; i < world->n_tasks; i++)
+        mask(userdata, &world->tasks[i].original);
+}

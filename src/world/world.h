@@ -346,6 +346,10 @@ TaskKey world_task_key(const World *world, const Task *task);
 extern const char *const world_class_names[];
 extern const char *const world_hands_names[];
 
+/* Calls one of the two for every name and every mask in the pool that the World holds, those that are NULL included. */
+void world_visit_interned(World *world, void (*string)(void *userdata, const char **s),
+                          void (*mask)(void *userdata, CpuMask *mask), void *userdata);
+
 /* Asserts every invariant of the type (order, indices, interning, leases, buckets, not the sums); 0, or -EUCLEAN and a
  * malloc'd sentence in *ret_what (NULL: not wanted). Called by tests and debug builds. */
 int world_check(const World *world, char **ret_what);
