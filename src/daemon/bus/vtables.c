@@ -54,38 +54,23 @@ static int no_such_workload(sd_bus_error *error, const char *name)
     return sd_bus_error_setf(error, NUMAPLACE_ERROR_NO_SUCH_WORKLOAD, "there is no workload '%s'", name);
 }
 
-/* A method without arguments: its answer is all there is to it. */
-static int answer(sd_bus_message *message, void *userdata, void (*describe)(Dict *dict, Manager *manager))
+/* Methods without arguments: the answer is all there is to them. */
+static int method_describe(sd_bus_message *message, void *userdata, sd_bus_error *error)
 {
+    static const struct {
+        const char *member;
+        void (*describe)(Dict *dict, Manager *manager);
+    } methods[] = {
+        {"GetStatus", describe_status},        {"GetTopology", describe_topology},
+        {"ListCpus", describe_cpus},           {"GetCpuLoads", describe_cpu_loads},
+        {"ListWorkloads", describe_workloads},
+    };
     Dict dict = reply_new(message);
 
-    describe(&dict, manager_of(userdata));
+    for (size_t i = 0; i < ARRAY_SIZE(methods); i++)
+        if (!strcmp(methods[i].member, sd_bus_message_get_member(message)))
+            methods[i].describe(&dict, manager_of(userdata));
     return reply_send(&dict);
-}
-
-static int method_get_status(sd_bus_message *message, void *userdata, sd_bus_error *error)
-{
-    return answer(message, userdata, describe_status);
-}
-
-static int method_get_topology(sd_bus_message *message, void *userdata, sd_bus_error *error)
-{
-    return answer(message, userdata, describe_topology);
-}
-
-static int method_list_cpus(sd_bus_message *message, void *userdata, sd_bus_error *error)
-{
-    return answer(message, userdata, describe_cpus);
-}
-
-static int method_get_cpu_loads(sd_bus_message *message, void *userdata, sd_bus_error *error)
-{
-    return answer(message, userdata, describe_cpu_loads);
-}
-
-static int method_list_workloads(sd_bus_message *message, void *userdata, sd_bus_error *error)
-{
-    return answer(message, userdata, describe_workloads);
 }
 
 static int method_get_workload(sd_bus_message *message, void *userdata, sd_bus_error *error)
@@ -179,19 +164,20 @@ static int method_list_history(sd_bus_message *message, void *userdata, sd_bus_e
     return answer_page(message, userdata, describe_history);
 }
 
-typedef int (*Administer)(Manager *manager, const char *name);
-
-/* Does it and answers: no answer but success. */
-static int administer(sd_bus_message *message, void *userdata, sd_bus_error *error, const char *name,
-                      Administer method)
+/* Pause, Resume or Release, as the message says. Answers: no answer but success. */
+static int administer(sd_bus_message *message, void *userdata, sd_bus_error *error, const char *name)
 {
-    int r = method(manager_of(userdata), name);
+    Manager *manager = manager_of(userdata);
+    const char *member = sd_bus_message_get_member(message);
+    int r = !strcmp(member, "Pause")    ? manager_pause(manager, name)
+            : !strcmp(member, "Resume") ? manager_resume(manager, name)
+                                        : manager_release(manager, name);
 
     switch (r) {
     case 0:
         return sd_bus_reply_method_return(message, NULL);
     case MANAGER_E_LATER:
-        manager_release_answer(manager_of(userdata), message);
+        manager_release_answer(manager, message);
         return 1;
     case MANAGER_E_NO_SUCH_WORKLOAD:
         return no_such_workload(error, name);
@@ -210,9 +196,8 @@ static int administer(sd_bus_message *message, void *userdata, sd_bus_error *err
     }
 }
 
-/* Pause, Resume and Release of the manager: one name, "" for everything. */
-static int administer_named(sd_bus_message *message, void *userdata, sd_bus_error *error, Administer method,
-                            sd_bus_message_handler_t self)
+/* Of the manager: one name, "" for everything. */
+static int method_administer(sd_bus_message *message, void *userdata, sd_bus_error *error)
 {
     const char *name;
     int r = sd_bus_message_read(message, "s", &name);
@@ -220,25 +205,10 @@ static int administer_named(sd_bus_message *message, void *userdata, sd_bus_erro
     if (r < 0)
         return r;
     r = bus_authorize(message, userdata, *name ? NUMAPLACE_ACTION_OVERRIDE : NUMAPLACE_ACTION_MANAGE, name,
-                      self, error);
+                      method_administer, error);
     if (r <= 0)
         return r < 0 ? r : 1;
-    return administer(message, userdata, error, name, method);
-}
-
-static int method_pause(sd_bus_message *message, void *userdata, sd_bus_error *error)
-{
-    return administer_named(message, userdata, error, manager_pause, method_pause);
-}
-
-static int method_resume(sd_bus_message *message, void *userdata, sd_bus_error *error)
-{
-    return administer_named(message, userdata, error, manager_resume, method_resume);
-}
-
-static int method_release(sd_bus_message *message, void *userdata, sd_bus_error *error)
-{
-    return administer_named(message, userdata, error, manager_release, method_release);
+    return administer(message, userdata, error, name);
 }
 
 static int method_reload(sd_bus_message *message, void *userdata, sd_bus_error *error)
@@ -334,33 +304,18 @@ static int workload_method_get(sd_bus_message *message, void *userdata, sd_bus_e
     return reply_send(&dict);
 }
 
-static int administer_object(sd_bus_message *message, void *userdata, sd_bus_error *error, Administer method,
-                             sd_bus_message_handler_t self)
+static int workload_method_administer(sd_bus_message *message, void *userdata, sd_bus_error *error)
 {
     const Workload *workload = workload_of(message, userdata, error);
     int r;
 
     if (!workload)
         return -sd_bus_error_get_errno(error);
-    r = bus_authorize(message, userdata, NUMAPLACE_ACTION_OVERRIDE, workload->name, self, error);
+    r = bus_authorize(message, userdata, NUMAPLACE_ACTION_OVERRIDE, workload->name,
+                      workload_method_administer, error);
     if (r <= 0)
         return r < 0 ? r : 1;
-    return administer(message, userdata, error, workload->name, method);
-}
-
-static int workload_method_pause(sd_bus_message *message, void *userdata, sd_bus_error *error)
-{
-    return administer_object(message, userdata, error, manager_pause, workload_method_pause);
-}
-
-static int workload_method_resume(sd_bus_message *message, void *userdata, sd_bus_error *error)
-{
-    return administer_object(message, userdata, error, manager_resume, workload_method_resume);
-}
-
-static int workload_method_release(sd_bus_message *message, void *userdata, sd_bus_error *error)
-{
-    return administer_object(message, userdata, error, manager_release, workload_method_release);
+    return administer(message, userdata, error, workload->name);
 }
 
 /* Reading is for everyone who can connect. Changing is asked about by bus_authorize(): sd-bus itself would look for
@@ -373,11 +328,11 @@ static int workload_method_release(sd_bus_message *message, void *userdata, sd_b
 
 static const sd_bus_vtable manager_vtable[] = {
     SD_BUS_VTABLE_START(0),
-    METHOD("GetStatus", "", "", "a{sv}", SD_BUS_PARAM(status), method_get_status, READ),
-    METHOD("GetTopology", "", "", "a{sv}", SD_BUS_PARAM(topology), method_get_topology, READ),
-    METHOD("ListCpus", "", "", "aa{sv}", SD_BUS_PARAM(cpus), method_list_cpus, READ),
-    METHOD("GetCpuLoads", "", "", "a{sv}", SD_BUS_PARAM(loads), method_get_cpu_loads, READ),
-    METHOD("ListWorkloads", "", "", "aa{sv}", SD_BUS_PARAM(workloads), method_list_workloads, READ),
+    METHOD("GetStatus", "", "", "a{sv}", SD_BUS_PARAM(status), method_describe, READ),
+    METHOD("GetTopology", "", "", "a{sv}", SD_BUS_PARAM(topology), method_describe, READ),
+    METHOD("ListCpus", "", "", "aa{sv}", SD_BUS_PARAM(cpus), method_describe, READ),
+    METHOD("GetCpuLoads", "", "", "a{sv}", SD_BUS_PARAM(loads), method_describe, READ),
+    METHOD("ListWorkloads", "", "", "aa{sv}", SD_BUS_PARAM(workloads), method_describe, READ),
     METHOD("GetWorkload", "s", SD_BUS_PARAM(name), "a{sv}", SD_BUS_PARAM(workload), method_get_workload,
            READ),
     METHOD("ListTasks", "siiu", SD_BUS_PARAM(name) SD_BUS_PARAM(pid) SD_BUS_PARAM(tid) SD_BUS_PARAM(max),
@@ -388,9 +343,9 @@ static const sd_bus_vtable manager_vtable[] = {
            method_list_moves, READ),
     METHOD("ListHistory", "tu", SD_BUS_PARAM(after) SD_BUS_PARAM(max), "aa{sv}", SD_BUS_PARAM(steps),
            method_list_history, READ),
-    METHOD("Pause", "s", SD_BUS_PARAM(name), "", "", method_pause, CHANGE),
-    METHOD("Resume", "s", SD_BUS_PARAM(name), "", "", method_resume, CHANGE),
-    METHOD("Release", "s", SD_BUS_PARAM(name), "", "", method_release, CHANGE),
+    METHOD("Pause", "s", SD_BUS_PARAM(name), "", "", method_administer, CHANGE),
+    METHOD("Resume", "s", SD_BUS_PARAM(name), "", "", method_administer, CHANGE),
+    METHOD("Release", "s", SD_BUS_PARAM(name), "", "", method_administer, CHANGE),
     METHOD("Reload", "", "", "", "", method_reload, CHANGE),
     METHOD("AssignProcess", "itsb",
            SD_BUS_PARAM(pid) SD_BUS_PARAM(start_ticks) SD_BUS_PARAM(policy) SD_BUS_PARAM(starting), "a{sv}",
@@ -407,9 +362,9 @@ static const sd_bus_vtable manager_vtable[] = {
 static const sd_bus_vtable workload_vtable[] = {
     SD_BUS_VTABLE_START(0),
     METHOD("Get", "", "", "a{sv}", SD_BUS_PARAM(workload), workload_method_get, READ),
-    METHOD("Pause", "", "", "", "", workload_method_pause, CHANGE),
-    METHOD("Resume", "", "", "", "", workload_method_resume, CHANGE),
-    METHOD("Release", "", "", "", "", workload_method_release, CHANGE),
+    METHOD("Pause", "", "", "", "", workload_method_administer, CHANGE),
+    METHOD("Resume", "", "", "", "", workload_method_administer, CHANGE),
+    METHOD("Release", "", "", "", "", workload_method_administer, CHANGE),
     SD_BUS_PROPERTY("Name", "s", manager_object_get_workload, 0, SD_BUS_VTABLE_PROPERTY_CONST),
     SD_BUS_PROPERTY("Description", "s", manager_object_get_workload, 0, 0),
     SD_BUS_PROPERTY("Paused", "b", manager_object_get_workload, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
