@@ -17,16 +17,9 @@
 #include <stdarg.h>
 #include <string.h>
 
-static json_object *member(json_object *object, const char *key)
-{
-    json_object *value;
-
-    return json_object_object_get_ex(object, key, &value) ? value : NULL;
-}
-
 const char *view_string(json_object *object, const char *key)
 {
-    json_object *value = member(object, key);
+    json_object *value = json_object_object_get(object, key);
     const char *text = value ? json_object_get_string(value) : NULL;
 
     return text ? text : "";
@@ -34,19 +27,19 @@ const char *view_string(json_object *object, const char *key)
 
 int64_t view_number(json_object *object, const char *key, int64_t fallback)
 {
-    json_object *value = member(object, key);
+    json_object *value = json_object_object_get(object, key);
 
     return value ? json_object_get_int64(value) : fallback;
 }
 
 bool view_bool(json_object *object, const char *key)
 {
-    return json_object_get_boolean(member(object, key));
+    return json_object_get_boolean(json_object_object_get(object, key));
 }
 
 json_object *view_list(json_object *object, const char *key)
 {
-    json_object *value = member(object, key);
+    json_object *value = json_object_object_get(object, key);
 
     return json_object_is_type(value, json_type_array) ? value : NULL;
 }
@@ -87,7 +80,7 @@ static char *view_would(json_object *object, const char *key)
 
 char *view_member(json_object *object, const char *key, ViewKind kind)
 {
-    json_object *value = member(object, key);
+    json_object *value = json_object_object_get(object, key);
     const char *text = value ? json_object_get_string(value) : NULL;
     int64_t number = value ? json_object_get_int64(value) : 0;
     char buf[64];
@@ -221,11 +214,10 @@ void view_memory_line(json_object *object)
 CtlExit view_counters(json_object *object, const char *title, const char *key)
 {
     CLEANUP(view_text_done) ViewText text = {0};
-    json_object *counters;
+    json_object *counters = json_object_object_get(object, key);
     json_object_iter it;
 
-    if (!json_object_object_get_ex(object, key, &counters) ||
-        !json_object_is_type(counters, json_type_object))
+    if (!json_object_is_type(counters, json_type_object))
         return CTL_EXIT_OK;
     json_object_object_foreachC(counters, it)
     {

@@ -146,13 +146,11 @@ static int set_labels(json_object *object, json_object *labels)
 
 static json_object *list_sample(json_object *family, json_object *sample)
 {
-    json_object *object = json_object_new_object(), *labels = NULL, *value = NULL;
+    json_object *object = json_object_new_object(), *value = json_object_object_get(sample, "value");
 
-    (void)json_object_object_get_ex(sample, "labels", &labels);
-    (void)json_object_object_get_ex(sample, "value", &value);
     if (object && set_name(object, view_string(family, "name")) == 0 &&
         json_set(object, "value", new_number(json_object_get_double(value))) == 0 &&
-        set_labels(object, labels) == 0)
+        set_labels(object, json_object_object_get(sample, "labels")) == 0)
         return object;
     (void)json_object_put(object);
     return NULL;
@@ -275,7 +273,7 @@ static bool answer(int fd, const CtlOptions *options, const char *request)
     call.method = view_string(object, "method");
     if (!*call.method)
         return false;
-    (void)json_object_object_get_ex(object, "parameters", &call.parameters);
+    call.parameters = json_object_object_get(object, "parameters");
     call.out = open_memstream(&text, &len);
     if (!call.out)
         return false;

@@ -206,7 +206,6 @@ static CtlExit gather(const CtlOptions *options, Metrics *metrics)
 {
     CLEANUP_JSON json_object *status = NULL;
     CLEANUP_JSON json_object *workloads = NULL;
-    json_object *counts = NULL;
     CtlExit code = client_query(options, "GetStatus", NULL, &status);
 
     if (code == CTL_EXIT_OK)
@@ -215,11 +214,10 @@ static CtlExit gather(const CtlOptions *options, Metrics *metrics)
         return code;
     add_info(metrics, status);
     add_rows(metrics, status);
-    (void)json_object_object_get_ex(status, "outcomes", &counts);
-    add_counts(metrics, "actions", "Actions, by what came of them.", counts, "outcome");
-    counts = NULL;
-    (void)json_object_object_get_ex(status, "refused", &counts);
-    add_counts(metrics, "refusals", "What was not done, by why.", counts, "reason");
+    add_counts(metrics, "actions", "Actions, by what came of them.",
+               json_object_object_get(status, "outcomes"), "outcome");
+    add_counts(metrics, "refusals", "What was not done, by why.", json_object_object_get(status, "refused"),
+               "reason");
     begin_family(metrics, "node_free_bytes", METRIC_GAUGE, "Memory of a node that is free, or as good as.");
     add_nodes(metrics, view_list(status, "free"), NULL);
     add_workloads(metrics, workloads);
@@ -267,13 +265,11 @@ static void write_family(FILE *out, json_object *family, bool open_metrics)
     (void)fprintf(out, "# HELP %.*s %s\n# TYPE %.*s %s\n", len, name, view_string(family, "help"), len, name,
                   type);
     for (size_t i = 0; i < view_length(samples); i++) {
-        json_object *sample = json_object_array_get_idx(samples, i), *labels = NULL, *value = NULL;
+        json_object *sample = json_object_array_get_idx(samples, i);
 
-        (void)json_object_object_get_ex(sample, "labels", &labels);
-        (void)json_object_object_get_ex(sample, "value", &value);
         (void)fputs(name, out);
-        write_labels(out, labels);
-        write_value(out, json_object_get_double(value));
+        write_labels(out, json_object_object_get(sample, "labels"));
+        write_value(out, json_object_get_double(json_object_object_get(sample, "value")));
     }
 }
 

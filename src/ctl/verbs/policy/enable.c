@@ -11,8 +11,8 @@
 #include "base/parse.h"
 #include "ctl/client.h"
 #include "ctl/ctl.h"
-#include "ctl/text.h"
 #include "ctl/verbs/policy/files.h"
+#include "ctl/view.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -253,16 +253,11 @@ static CtlExit say_done(const CtlOptions *options, json_object *files)
     if (options->json != CTL_JSON_OFF)
         return ctl_print_json(options, files);
     for (size_t i = 0; i < json_object_array_length(files); i++) {
-        json_object *file = json_object_array_get_idx(files, i), *path = NULL, *done = NULL;
-        CLEANUP_FREE char *printable = NULL;
+        json_object *file = json_object_array_get_idx(files, i);
 
-        (void)json_object_object_get_ex(file, "path", &path);
-        (void)json_object_object_get_ex(file, "done", &done);
-        printable = text_printable(json_object_get_string(path));
-        if (!printable)
-            return ctl_fail_oom();
-        (void)printf("%s %s.\n", !strcmp(json_object_get_string(done), "written") ? "Wrote" : "Removed",
-                     printable);
+        view_say(NULL, "%s %s.", !strcmp(view_string(file, "done"), "written") ? "Wrote" : "Removed",
+                 view_string(file, "path"));
+        (void)putchar('\n');
     }
     return CTL_EXIT_OK;
 }

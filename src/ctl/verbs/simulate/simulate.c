@@ -140,10 +140,10 @@ static int make_result(const SimTable *table, json_object **ret, bool *ret_held)
  * stands for. */
 static void format_number(json_object *summary, const char *key, const char *null, char *buf, size_t size)
 {
-    json_object *value = NULL;
+    json_object *value = json_object_object_get(summary, key);
     double v;
 
-    if (!json_object_object_get_ex(summary, key, &value) || !value) {
+    if (!value) {
         (void)snprintf(buf, size, "%s", null);
         return;
     }
@@ -163,13 +163,6 @@ static void add_summary_cell(Table *table, json_object *summary, const char *nul
         table_add(table, NULL, median);
     else
         table_addf(table, NULL, "%s [%s..%s]", median, low, high);
-}
-
-static json_object *member(json_object *object, const char *key)
-{
-    json_object *value = NULL;
-
-    return json_object_object_get_ex(object, key, &value) ? value : NULL;
 }
 
 /* Whether a metric says something: it is not 0 in all variants, or an expectation is about it. */
@@ -204,9 +197,10 @@ static void add_metric_row(Table *out, const SimTable *table, json_object *varia
     for (size_t v = 0; v < spec->n_variants; v++) {
         json_object *variant = json_object_array_get_idx(variants, v), *metrics;
 
-        metrics = workload == SIZE_MAX ? member(variant, "machine")
-                                       : member(member(variant, "workloads"), spec->workloads[workload].name);
-        add_summary_cell(out, member(metrics, sim_metric_names[metric]), "never");
+        metrics = json_object_object_get(variant, workload == SIZE_MAX ? "machine" : "workloads");
+        if (workload != SIZE_MAX)
+            metrics = json_object_object_get(metrics, spec->workloads[workload].name);
+        add_summary_cell(out, json_object_object_get(metrics, sim_metric_names[metric]), "never");
     }
 }
 
