@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-/* Largest number believed, in KiB: 2^64 bytes. */
-#define KIB_MAX (UINT64_MAX >> 10)
+/* Largest number believed, in KiB: 2^60 bytes. */
+#define KIB_MAX (UINT64_C(1) << 50)
 
 typedef struct Wanted {
     const char *key;
@@ -50,7 +50,11 @@ static int take(const char *line, Wanted *wanted)
 
 int node_memory_parse(const char *text, NodeMemory *ret)
 {
-    Wanted wanted[] = {{.key = "MemFree"}, {.key = "Inactive(file)"}, {.key = "Dirty"}, {.key = "Writeback"}};
+    Wanted wanted[] = {{.key = "MemFree"},
+                       {.key = "Inactive(file)"},
+                       {.key = "Dirty"},
+                       {.key = "Writeback"},
+                       {.key = "MemTotal"}};
 
     while (*text) {
         const char *line = line_key(text), *end = strchr(text, '\n');
@@ -69,7 +73,8 @@ int node_memory_parse(const char *text, NodeMemory *ret)
     *ret = (NodeMemory){
         .free_bytes = wanted[0].bytes,
         .inactive_bytes = wanted[1].bytes,
-        .dirty_bytes = MIN(wanted[2].bytes, UINT64_MAX - wanted[3].bytes) + wanted[3].bytes,
+        .dirty_bytes = wanted[2].bytes + wanted[3].bytes,
+        .total_bytes = wanted[4].bytes,
     };
     return 0;
 }

@@ -11,9 +11,11 @@ typedef struct NodeMemory {
     uint64_t free_bytes;     /* unused; the kernel's reserves are in it */
     uint64_t inactive_bytes; /* file pages nobody used lately */
     uint64_t dirty_bytes;    /* file pages to be written, or being written, before they can be dropped */
+    uint64_t total_bytes;
 } NodeMemory;
 
-/* Parses one whole file. Returns 0, or -EINVAL when a number that is needed is missing or not of its form. */
+/* Parses one whole file. Returns 0, or -EINVAL when a number that is needed is missing, not of its form or more than
+ * 2^60 bytes. */
 int node_memory_parse(const char *text, NodeMemory *ret);
 
 /* What may be put on the node at no cost to those who are there: unused pages, and file pages that nobody used

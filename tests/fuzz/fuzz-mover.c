@@ -44,15 +44,15 @@ static void check_maps(const char *text)
 
 static void check_room(const char *text)
 {
-    MoverMeminfo memory;
+    NodeMemory memory;
     uint64_t high;
 
     if (mover_zoneinfo_parse(text, 0, &high) == 0)
         check(high <= UINT64_C(1) << 48);
-    if (mover_meminfo_parse(text, &memory) == 0) {
+    if (node_memory_parse(text, &memory) == 0) {
         const MoverGuard guard = {.headroom_percent = 10, .high_bytes = 4096, .spend_cache = true};
 
-        check(mover_room(&memory, &guard) <= memory.free_bytes + memory.cache_bytes);
+        check(mover_room(&memory, &guard) <= node_memory_available(&memory));
     }
 }
 

@@ -118,14 +118,14 @@ static int read_room(const Walk *w, uint64_t *ret)
 {
     const WalkNode *node = w->node;
     CLEANUP_FREE char *text = NULL;
-    MoverMeminfo memory;
+    NodeMemory memory;
     char path[64];
     int r;
 
     (void)snprintf(path, sizeof(path), "sys/devices/system/node/node%" PRIu32 "/meminfo", node->os_index);
-    r = node->ops->read_file(node->context, path, MOVER_MEMINFO_SIZE, &text);
+    r = node->ops->read_file(node->context, path, NODE_MEMORY_TEXT_SIZE, &text);
     if (r == 0)
-        r = mover_meminfo_parse(text, &memory);
+        r = node_memory_parse(text, &memory);
     if (r < 0)
         return r;
     *ret = mover_room(&memory, &w->guard);

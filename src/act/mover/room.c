@@ -12,8 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Larger numbers are not believed: 2^60 bytes. */
-#define KIB_MAX   (UINT64_C(1) << 50)
+/* More is not believed: 2^60 bytes. */
 #define PAGES_MAX (UINT64_C(1) << 48)
 
 /* The number behind "key" and blanks, at the start of `line`, up to its end or a blank. */
@@ -43,48 +42,7 @@ static const char *next_line(const char *line)
     return *line ? line + 1 : line;
 }
 
-/*
- * meminfo: "Node 0 MemFree:  9437700 kB"
- */
-
-/* The line behind "Node N ". */
-static const char *skip_node(const char *line)
-{
-    if (strncmp(line, "Node ", 5) != 0)
-        return line;
-    line += 5;
-    line += strspn(line, "0123456789");
-    return line + strspn(line, " ");
-}
-
-int mover_meminfo_parse(const char *text, MoverMeminfo *ret)
-{
-    static const char *const keys[] = {"MemTotal:", "MemFree:", "Inactive(file):", "Dirty:", "Writeback:"};
-    uint64_t kib[ARRAY_SIZE(keys)], dirty;
-    unsigned found = 0;
-
-    for (; *text; text = next_line(text)) {
-        const char *line = skip_node(text);
-
-        for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-            if (number_of(line, keys[i], KIB_MAX, &kib[i]))
-                found |= 1U << i;
-    }
-    if (found != (1U << ARRAY_SIZE(keys)) - 1)
-        return -EINVAL;
-    dirty = kib[3] + kib[4];
-    *ret = (MoverMeminfo){
-        .total_bytes = kib[0] << 10,
-        .free_bytes = kib[1] << 10,
-        .cache_bytes = (kib[2] - MIN(kib[2], dirty)) << 10,
-    };
-    return 0;
-}
-
-/*
- * zoneinfo: "Node 0, zone   Normal", and below it a line "        high     31"
- */
-
+/* /proc/zoneinfo: "Node 0, zone   Normal", and below it a line "        high     31". */
 int mover_zoneinfo_parse(const char *text, uint32_t node, uint64_t *ret_high_pages)
 {
     char head[32];
@@ -112,9 +70,9 @@ int mover_zoneinfo_parse(const char *text, uint32_t node, uint64_t *ret_high_pag
     return 0;
 }
 
-uint64_t mover_room(const MoverMeminfo *memory, const MoverGuard *guard)
+uint64_t mover_room(const NodeMemory *memory, const MoverGuard *guard)
 {
-    uint64_t have = memory->free_bytes + (guard->spend_cache ? memory->cache_bytes : 0);
+    uint64_t have = guard->spend_cache ? node_memory_available(memory) : memory->free_bytes;
     const uint64_t keep[] = {
         guard->high_bytes,
         /* In this order: a hundred times the memory of a node need not fit. */

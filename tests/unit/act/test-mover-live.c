@@ -466,16 +466,16 @@ static void test_room(void **state)
     Live *live = *state;
     uint32_t os_index = live->topology->nodes[memory_node(live, -1)].os_index;
     CLEANUP_FREE char *meminfo = NULL, *zoneinfo = NULL;
-    MoverMeminfo memory;
+    NodeMemory memory;
     uint64_t high = 0;
     char path[64];
 
     (void)snprintf(path, sizeof(path), "sys/devices/system/node/node%u/meminfo", os_index);
-    if (mover_ops_kernel.read_file(&live->root_fd, path, MOVER_MEMINFO_SIZE, &meminfo) < 0)
+    if (mover_ops_kernel.read_file(&live->root_fd, path, NODE_MEMORY_TEXT_SIZE, &meminfo) < 0)
         skip();
-    assert_int_equal(mover_meminfo_parse(meminfo, &memory), 0);
+    assert_int_equal(node_memory_parse(meminfo, &memory), 0);
     assert_true(memory.total_bytes > 0 && memory.free_bytes <= memory.total_bytes);
-    assert_true(memory.cache_bytes <= memory.total_bytes);
+    assert_true(node_memory_available(&memory) - memory.free_bytes <= memory.total_bytes);
     assert_int_equal(mover_ops_kernel.read_file(&live->root_fd, "proc/zoneinfo", (size_t)4 << 20, &zoneinfo),
                      0);
     assert_int_equal(mover_zoneinfo_parse(zoneinfo, os_index, &high), 0);

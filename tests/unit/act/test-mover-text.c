@@ -159,14 +159,14 @@ static const char meminfo[] = "Node 1 MemTotal:       16777216 kB\n"
 
 static void test_meminfo(void **state)
 {
-    MoverMeminfo memory;
+    NodeMemory memory;
 
-    assert_int_equal(mover_meminfo_parse(meminfo, &memory), 0);
+    assert_int_equal(node_memory_parse(meminfo, &memory), 0);
     assert_int_equal(memory.total_bytes, 16384 * MIB);
     assert_int_equal(memory.free_bytes, 2048 * MIB);
-    assert_int_equal(memory.cache_bytes, 1023 * MIB);
-    assert_int_equal(mover_meminfo_parse("", &memory), -EINVAL);
-    assert_int_equal(mover_meminfo_parse("Node 1 MemTotal: 1 kB\nNode 1 MemFree: 1 kB\n", &memory), -EINVAL);
+    assert_int_equal(node_memory_available(&memory) - memory.free_bytes, 1023 * MIB);
+    assert_int_equal(node_memory_parse("", &memory), -EINVAL);
+    assert_int_equal(node_memory_parse("Node 1 MemTotal: 1 kB\nNode 1 MemFree: 1 kB\n", &memory), -EINVAL);
 }
 
 /* Nothing is guessed when one number is wrong. */
@@ -176,14 +176,14 @@ static void test_meminfo_broken(void **state)
 
     for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
         char text[512];
-        MoverMeminfo memory;
+        NodeMemory memory;
 
         (void)snprintf(
             text, sizeof(text),
             "Node 1 MemTotal: 5 kB\nNode 1 MemFree: %s kB\nNode 1 Inactive(file): 1 kB\nNode 1 Dirty: 1 kB\n"
             "Node 1 Writeback: 1 kB\n",
             values[i]);
-        assert_int_equal(mover_meminfo_parse(text, &memory), -EINVAL);
+        assert_int_equal(node_memory_parse(text, &memory), -EINVAL);
     }
 }
 
@@ -227,7 +227,8 @@ static void test_zoneinfo(void **state)
 
 static void test_room(void **state)
 {
-    const MoverMeminfo memory = {.total_bytes = 1000 * MIB, .free_bytes = 300 * MIB, .cache_bytes = 50 * MIB};
+    const NodeMemory memory = {
+        .total_bytes = 1000 * MIB, .free_bytes = 300 * MIB, .inactive_bytes = 50 * MIB};
     MoverGuard guard = {.high_bytes = 20 * MIB};
 
     assert_int_equal(mover_room(&memory, &guard), 280 * MIB);

@@ -228,6 +228,7 @@ static void test_node(void **state)
 
     assert_int_equal(
         node_memory_parse(HEAD FILES "Node 1 Dirty:    204 kB\nNode 1 Writeback:   1 kB\n" TAIL, &memory), 0);
+    assert_int_equal(memory.total_bytes, 12282072 * KB);
     assert_int_equal(memory.free_bytes, 9437700 * KB);
     assert_int_equal(memory.inactive_bytes, 74024 * KB);
     assert_int_equal(memory.dirty_bytes, 205 * KB);
@@ -240,6 +241,7 @@ static void test_bad_node(void **state)
 {
     static const char *const texts[] = {
         "",
+        "Node 1 MemFree: 9 kB\n" FILES "Node 1 Dirty:    204 kB\nNode 1 Writeback:   1 kB\n",
         HEAD FILES TAIL,
         HEAD FILES "Node 1 Dirty:    204 kB\nNode 1 Writeback:   1 MB\n",
         HEAD FILES "Node 1 Dirty:    204 kB\nNode 1 Writeback:   1 kB",

@@ -55,8 +55,9 @@ static void put_node(Bench *b, unsigned node, unsigned free_kb)
 
     (void)snprintf(path, sizeof(path), "sys/devices/system/node/node%u/meminfo", node);
     put(b, path,
-        "Node %u MemFree: %u kB\nNode %u Inactive(file): 10 kB\nNode %u Dirty: 4 kB\nNode %u Writeback: 0 kB\n",
-        node, free_kb, node, node, node);
+        "Node %u MemTotal: 4194304 kB\nNode %u MemFree: %u kB\nNode %u Inactive(file): 10 kB\n"
+        "Node %u Dirty: 4 kB\nNode %u Writeback: 0 kB\n",
+        node, node, free_kb, node, node, node);
 }
 
 static void make(Bench *b)

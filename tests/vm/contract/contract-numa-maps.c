@@ -188,7 +188,7 @@ static void test_ended(void **state)
 
 static void test_meminfo(void **state)
 {
-    static const char *const keys[] = {"MemFree", "Inactive(file)", "Dirty", "Writeback"};
+    static const char *const keys[] = {"MemTotal", "MemFree", "Inactive(file)", "Dirty", "Writeback"};
 
     need_nodes(1);
     for (unsigned node = bit_first(memory_nodes()); node <= bit_last(memory_nodes()); node++)
