@@ -18,6 +18,7 @@
 
 #include "conf/ini.h"
 
+#include "base/root.h"
 #include "conf/utf8.h"
 
 #include <fcntl.h>
@@ -237,9 +238,8 @@ int conf_parse(const char *text, size_t len, const char *file, const ConfHandler
 static int read_file(const char *path, char **ret, size_t *ret_len, const char **ret_why)
 {
     CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    CLEANUP_FREE char *buf = NULL;
-    size_t capacity = 0, len = 0;
     struct stat st;
+    int r;
 
     if (fd < 0 || fstat(fd, &st) < 0) {
         *ret_why = strerror(errno);
@@ -249,29 +249,11 @@ static int read_file(const char *path, char **ret, size_t *ret_len, const char *
         *ret_why = S_ISDIR(st.st_mode) ? "it is a directory" : "it is not a regular file";
         return -EBADMSG;
     }
-    for (;;) {
-        ssize_t n;
-
-        if (len > CONF_FILE_MAX || st.st_size > (off_t)CONF_FILE_MAX) {
-            *ret_why = "it is larger than 1 MB, which no configuration file is";
-            return -EBADMSG;
-        }
-        if (!GROW(buf, capacity, len + 4096))
-            return -ENOMEM;
-        n = read(fd, buf + len, capacity - len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0) {
-            *ret_why = strerror(errno);
-            return -EBADMSG;
-        }
-        if (n == 0)
-            break;
-        len += (size_t)n;
-    }
-    *ret = TAKE_PTR(buf);
-    *ret_len = len;
-    return 0;
+    r = st.st_size > (off_t)CONF_FILE_MAX ? -EFBIG : root_read_fd(fd, CONF_FILE_MAX, ret, ret_len);
+    if (r == 0 || r == -ENOMEM)
+        return r;
+    *ret_why = r == -EFBIG ? "it is larger than 1 MB, which no configuration file is" : strerror(-r);
+    return -EBADMSG;
 }
 
 int conf_parse_file(const char *path, const ConfHandler *handler, void *userdata, ConfReport *report)
