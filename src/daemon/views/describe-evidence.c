@@ -16,16 +16,6 @@ static const char *const outcome_names[] = {
     [EVIDENCE_E_TOO_LARGE] = "too-large",
 };
 
-static const char *scan_name(int value)
-{
-    return scan_reason_names[value];
-}
-
-static const char *verdict_name(int value)
-{
-    return blocks_verdict_names[value];
-}
-
 /* Sums over some watches. */
 typedef struct Sum {
     uint32_t n, n_over;
@@ -69,13 +59,13 @@ static void put(Dict *dict, const Sum *sum)
     dict_u64(dict, "use_target_usec", sum->target_usec);
     dict_u64(dict, "use_stall_usec", sum->protect_max_usec);
     dict_u64(dict, "use_resting", sum->n_resting);
-    dict_counters(dict, "use_blocks", sum->verdicts, BLOCKS_VERDICT_MAX, verdict_name);
+    dict_counters(dict, "use_blocks", sum->verdicts, BLOCKS_VERDICT_MAX, blocks_verdict_names);
     dict_u64(dict, "scan_windows", sum->n_windows);
     dict_u64(dict, "scan_sequences", sum->n_sequences);
     dict_u64(dict, "scan_bytes", sum->scanned_bytes);
     dict_u32(dict, "scan_covered_permille",
              sum->n_eligible > 0 ? (uint32_t)(sum->n_covered * 1000 / sum->n_eligible) : 0);
-    dict_counters(dict, "scan_skipped", sum->scan, SCAN_REASON_MAX, scan_name);
+    dict_counters(dict, "scan_skipped", sum->scan, SCAN_REASON_MAX, scan_reason_names);
 }
 
 /* What a policy gets, and why; `process`, NULL: nobody: what that gets. */

@@ -161,16 +161,6 @@ int32_t describe_memory_node(const World *world, const Process *process)
                : -1;
 }
 
-static const char *outcome_name(int value)
-{
-    return mover_outcome_names[value];
-}
-
-static const char *reason_name(int value)
-{
-    return mover_reason_names[value];
-}
-
 void describe_mover(Dict *dict, const Manager *manager)
 {
     MoverStatistics statistics = {0};
@@ -188,6 +178,6 @@ void describe_mover(Dict *dict, const Manager *manager)
     dict_u64(dict, "memory_longest_usec", account->longest_usec);
     dict_u64(dict, "memory_rate_bytes", statistics.rate_bytes);
     dict_u32(dict, "memory_hanging", (uint32_t)statistics.n_hanging);
-    dict_counters(dict, "memory_outcomes", statistics.n_outcome, MOVER_OUTCOME_MAX, outcome_name);
-    dict_counters(dict, "memory_refused", account->refused_bytes, MOVER_REASON_MAX, reason_name);
+    dict_counters(dict, "memory_outcomes", statistics.n_outcome, MOVER_OUTCOME_MAX, mover_outcome_names);
+    dict_counters(dict, "memory_refused", account->refused_bytes, MOVER_REASON_MAX, mover_reason_names);
 }

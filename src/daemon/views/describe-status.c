@@ -119,28 +119,23 @@ static void status_cost(Dict *dict, const Manager *manager)
     dict_u64(dict, "rss_bytes", rss_bytes());
 }
 
-static const char *outcome_name(int value)
-{
-    return plan_outcome_name((PlanOutcome)value);
-}
-
-static const char *reason_name(int value)
-{
-    return plan_reason_name((PlanReason)value);
-}
-
 static void status_actions(Dict *dict, const Manager *manager)
 {
     const ManagerStatistics *statistics = &manager->statistics;
+    const char *outcomes[PLAN_OUTCOME_MAX], *reasons[PLAN_REASON_MAX];
 
+    for (int i = 0; i < PLAN_OUTCOME_MAX; i++)
+        outcomes[i] = plan_outcome_name((PlanOutcome)i);
+    for (int i = 0; i < PLAN_REASON_MAX; i++)
+        reasons[i] = plan_reason_name((PlanReason)i);
     dict_u64(dict, "lends", statistics->n_done[PLAN_KIND_LEND]);
     dict_u64(dict, "recalls", statistics->n_done[PLAN_KIND_RECALL]);
     dict_u64(dict, "pushes", statistics->n_done[PLAN_KIND_PUSH]);
     dict_u64(dict, "homes", statistics->n_done[PLAN_KIND_SET_HOME]);
     dict_u64(dict, "releases", statistics->n_done[PLAN_KIND_RELEASE]);
     dict_u64(dict, "memory_orders", statistics->n_done[PLAN_KIND_MOVE_PAGES]);
-    dict_counters(dict, "outcomes", statistics->n_outcome, PLAN_OUTCOME_MAX, outcome_name);
-    dict_counters(dict, "refused", statistics->n_refused, PLAN_REASON_MAX, reason_name);
+    dict_counters(dict, "outcomes", statistics->n_outcome, PLAN_OUTCOME_MAX, outcomes);
+    dict_counters(dict, "refused", statistics->n_refused, PLAN_REASON_MAX, reasons);
     dict_u64(dict, "slices", act_statistics(manager->act)->n_slices);
     dict_u64(dict, "slice_threads_max", act_statistics(manager->act)->slice_threads_max);
     dict_u64(dict, "moves", moves_last(manager->moves));

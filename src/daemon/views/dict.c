@@ -134,12 +134,12 @@ void dict_node_of(Dict *dict, const char *key, const Topology *topology, CpuIx c
     dict_i32(dict, key, entry && entry->node.i >= 0 ? (int32_t)topology->nodes[entry->node.i].os_index : -1);
 }
 
-void dict_counters(Dict *dict, const char *key, const uint64_t *counters, int n, DictName name)
+void dict_counters(Dict *dict, const char *key, const uint64_t *counters, int n, const char *const names[])
 {
     value_begin(dict, key, "a{st}");
     PUT(dict, sd_bus_message_open_container(dict->message, 'a', "{st}"));
     for (int i = 0; i < n; i++)
-        PUT(dict, sd_bus_message_append(dict->message, "{st}", name(i), counters[i]));
+        PUT(dict, sd_bus_message_append(dict->message, "{st}", names[i], counters[i]));
     PUT(dict, sd_bus_message_close_container(dict->message));
     value_end(dict);
 }

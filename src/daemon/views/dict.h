@@ -43,5 +43,4 @@ void dict_nodes(Dict *dict, const char *key, const Topology *topology, hwloc_con
 void dict_node_of(Dict *dict, const char *key, const Topology *topology, CpuIx cpu);
 
 /* Names and counters, a{st}. */
-typedef const char *(*DictName)(int value);
-void dict_counters(Dict *dict, const char *key, const uint64_t *counters, int n, DictName name);
+void dict_counters(Dict *dict, const char *key, const uint64_t *counters, int n, const char *const names[]);
