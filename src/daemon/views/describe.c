@@ -127,77 +127,54 @@ void describe_cpus(Dict *dict, Manager *manager)
     dict_list_end(dict, NULL);
 }
 
-typedef uint32_t (*CpuValue)(const World *world, CpuIx cpu);
-
-static uint32_t cpu_number(const World *world, CpuIx cpu)
-{
-    return (uint32_t)cpu.i;
-}
-
-static uint32_t cpu_node(const World *world, CpuIx cpu)
-{
-    NodeIx node = topology_cpu(world->topology, cpu)->node;
-
-    return node.i >= 0 ? world->topology->nodes[node.i].os_index : UINT32_MAX;
-}
-
-static uint32_t cpu_llc(const World *world, CpuIx cpu)
-{
-    return (uint32_t)topology_cpu(world->topology, cpu)->llc.i;
-}
-
-static uint32_t cpu_is_online(const World *world, CpuIx cpu)
-{
-    return world->cpus[cpu.i].online;
-}
-
-static uint32_t cpu_is_idle(const World *world, CpuIx cpu)
-{
-    return since(world->now_usec, world->cpus[cpu.i].idle_since_usec) > 0;
-}
-
-static uint32_t cpu_busy(const World *world, CpuIx cpu)
-{
-    return world->cpus[cpu.i].busy_permille;
-}
-
-static uint32_t cpu_wait(const World *world, CpuIx cpu)
-{
-    return world->cpus[cpu.i].wait_permille;
-}
-
-static uint32_t cpu_is_lent(const World *world, CpuIx cpu)
-{
-    return lease_of_cpu(world, cpu.i) != NULL;
-}
-
-static void put_column(Dict *dict, const char *key, const World *world, CpuValue value)
-{
-    const uint32_t limit = world->topology->cpu_limit;
-    CLEANUP_FREE uint32_t *numbers = calloc(MAX(limit, 1U), sizeof(*numbers));
-    size_t n = 0;
-
-    if (!numbers && dict->error == 0)
-        dict->error = -ENOMEM;
-    for (uint32_t i = 0; numbers && i < limit; i++)
-        if (topology_cpu(world->topology, (CpuIx){(int32_t)i}))
-            numbers[n++] = value(world, (CpuIx){(int32_t)i});
-    dict_numbers(dict, key, numbers, n);
-}
-
 void describe_cpu_loads(Dict *dict, Manager *manager)
 {
+    enum {
+        CPU,
+        NODE,
+        LLC,
+        ONLINE,
+        IDLE,
+        LENT,
+        BUSY,
+        WAIT,
+        N_COLUMNS
+    };
     const World *world = manager->world;
+    const size_t limit = world->topology->cpu_limit;
+    CLEANUP_FREE uint32_t *numbers = calloc(MAX(limit, (size_t)1) * N_COLUMNS, sizeof(*numbers));
+    size_t n = 0;
 
+    if (!numbers) {
+        dict->error = dict->error < 0 ? dict->error : -ENOMEM;
+        return;
+    }
+    for (uint32_t i = 0; i < limit; i++) {
+        const TopologyCpu *entry = topology_cpu(world->topology, (CpuIx){(int32_t)i});
+        const CpuLoad *load = &world->cpus[i];
+        uint32_t *at = numbers + n;
+
+        if (!entry)
+            continue;
+        at[CPU * limit] = i;
+        at[NODE * limit] = entry->node.i >= 0 ? world->topology->nodes[entry->node.i].os_index : UINT32_MAX;
+        at[LLC * limit] = (uint32_t)entry->llc.i;
+        at[ONLINE * limit] = load->online;
+        at[IDLE * limit] = since(world->now_usec, load->idle_since_usec) > 0;
+        at[LENT * limit] = lease_of_cpu(world, (int32_t)i) != NULL;
+        at[BUSY * limit] = load->busy_permille;
+        at[WAIT * limit] = load->wait_permille;
+        n++;
+    }
     dict_begin(dict);
-    put_column(dict, "cpu", world, cpu_number);
-    put_column(dict, "node", world, cpu_node);
-    put_column(dict, "llc", world, cpu_llc);
-    put_column(dict, "online", world, cpu_is_online);
-    put_column(dict, "idle", world, cpu_is_idle);
-    put_column(dict, "lent", world, cpu_is_lent);
-    put_column(dict, "busy_permille", world, cpu_busy);
-    put_column(dict, "wait_permille", world, cpu_wait);
+    dict_numbers(dict, "cpu", numbers + CPU * limit, n);
+    dict_numbers(dict, "node", numbers + NODE * limit, n);
+    dict_numbers(dict, "llc", numbers + LLC * limit, n);
+    dict_numbers(dict, "online", numbers + ONLINE * limit, n);
+    dict_numbers(dict, "idle", numbers + IDLE * limit, n);
+    dict_numbers(dict, "lent", numbers + LENT * limit, n);
+    dict_numbers(dict, "busy_permille", numbers + BUSY * limit, n);
+    dict_numbers(dict, "wait_permille", numbers + WAIT * limit, n);
     dict_end(dict);
 }
 
