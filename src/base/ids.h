@@ -50,5 +50,3 @@ typedef struct TaskIx {
 #define CORE_NONE     ((CoreIx){-1})
 #define WORKLOAD_NONE ((WorkloadIx){-1})
 #define GROUP_NONE    ((GroupIx){-1})
-#define PROCESS_NONE  ((ProcessIx){-1})
-#define TASK_NONE     ((TaskIx){-1})

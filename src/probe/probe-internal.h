@@ -283,7 +283,6 @@ TaskClass probe_task_class(uint32_t scheduling_policy);
 /* sample.c */
 /* The reading of a task failed: no action on it until one succeeds (I10). */
 void probe_task_failed(Reader *reader, Task *task);
-void probe_task_ok(Reader *reader, Task *task);
 /* Sets what is known of it, also behind TASK_HANDS_UNKNOWN. */
 void probe_task_set_hands(Reader *reader, Task *task, TaskHands hands);
 /* Opens what is read of a thread in every tick. Descriptor or -errno. */

@@ -281,7 +281,8 @@ static int set_home_pass(Work *work, Tally *ret)
     return 0;
 }
 
-PlanOutcome execute_tally_outcome(const Tally *tally)
+/* What one process has become, from its threads: trouble that may pass comes first, so that it is tried again. */
+static PlanOutcome tally_outcome(const Tally *tally)
 {
     static const PlanOutcome order[] = {
         PLAN_OUTCOME_UNJOURNALLED, PLAN_OUTCOME_RETRY,   PLAN_OUTCOME_SKIPPED,
@@ -310,7 +311,7 @@ int execute_by_threads(Work *work, int (*step)(void *userdata, TaskKey task))
         work->act->statistics.n_left += tally.n[PLAN_OUTCOME_FOREIGN];
     if (r < 0)
         return r;
-    return r > 0 ? PLAN_OUTCOME_PARTLY : (int)execute_tally_outcome(&tally);
+    return r > 0 ? PLAN_OUTCOME_PARTLY : (int)tally_outcome(&tally);
 }
 
 static int set_home_step(void *userdata, TaskKey task)
@@ -341,7 +342,7 @@ static int set_home(Work *work)
         if (r != 0)
             return execute_outcome(r);
         if (tally.n_changed == 0 || tally.n[PLAN_OUTCOME_UNJOURNALLED] > 0)
-            return execute_tally_outcome(&tally);
+            return tally_outcome(&tally);
     }
     return PLAN_OUTCOME_RETRY;
 }

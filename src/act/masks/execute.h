@@ -25,9 +25,6 @@ typedef struct Tally {
 /* The outcome that a result of ActOps is. */
 int execute_outcome(int r);
 
-/* What one process has become, from its threads: trouble that may pass comes first, so that it is tried again. */
-PlanOutcome execute_tally_outcome(const Tally *tally);
-
 /* Finds out what the journal knows of the process; *ret_ours: whether work->have is a mask of ours. In a dry run
  * nothing is. Returns 0, -ENOMEM, or a PlanOutcome. */
 int execute_look_up(Work *work, TaskKey task, bool *ret_ours);

@@ -83,7 +83,7 @@ const BusServerStatistics *bus_server_statistics(const BusServer *server)
     return &server->statistics;
 }
 
-uint32_t bus_server_clients_max(void)
+static uint32_t clients_max(void)
 {
     struct rlimit limit;
 
@@ -94,7 +94,7 @@ uint32_t bus_server_clients_max(void)
 
 uint32_t bus_server_descriptors_max(void)
 {
-    return bus_server_clients_max() * DESCRIPTORS_PER_CLIENT;
+    return clients_max() * DESCRIPTORS_PER_CLIENT;
 }
 
 static BusClient *client_free(BusClient *client)
@@ -444,7 +444,7 @@ int bus_server_new(sd_event *event, Log *log, const char *path, BusAddObjects ad
     server->log = log;
     server->add = add;
     server->userdata = userdata;
-    server->statistics.clients_max = bus_server_clients_max();
+    server->statistics.clients_max = clients_max();
     server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC); /* it goes without, too */
     server->path = strdup(path);
     if (!server->path)

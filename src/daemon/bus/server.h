@@ -44,6 +44,5 @@ void bus_server_tell(BusServer *server, BusTell tell, void *userdata);
 
 const BusServerStatistics *bus_server_statistics(const BusServer *server);
 
-/* Clients there may be, and descriptors they take then, with the RLIMIT_NOFILE of now. */
-uint32_t bus_server_clients_max(void);
+/* Descriptors that as many clients take as there may be with the RLIMIT_NOFILE of now. */
 uint32_t bus_server_descriptors_max(void);

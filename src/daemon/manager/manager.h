@@ -301,9 +301,6 @@ int manager_rebuild(Manager *manager, Topology *topology);
 /* The topology changed: reads it anew and rebuilds; on failure the old one is kept and the log says so. */
 int manager_reload_topology(Manager *manager);
 
-/* Makes Workloads mirror the policies in force. */
-int manager_sync_workloads(Manager *manager);
-
 /* What an administrator asked for. `name` is a workload, a pid (release, resume), or "" for everything.
  * Return 0, or a positive ManagerAdmin, or -errno (-EREMOTEIO: something could not be put back). */
 typedef enum ManagerAdmin {

@@ -81,7 +81,8 @@ static bool policies_name_users(const PolicySet *policies)
     return false;
 }
 
-int manager_sync_workloads(Manager *manager)
+/* Makes Workloads mirror the policies in force. */
+static int sync_workloads(Manager *manager)
 {
     int r = group_sync_workloads(manager->world, manager->policies);
 
@@ -220,7 +221,7 @@ int manager_rebuild(Manager *manager, Topology *topology)
     manager->world = TAKE_PTR(world);
     manager->world->idle_permille = manager->config->idle_permille;
     manager->probe = TAKE_PTR(probe);
-    r = manager_sync_workloads(manager);
+    r = sync_workloads(manager);
     if (r < 0)
         goto fail;
     manager_memory_start(manager);
@@ -258,7 +259,7 @@ static int swap(Manager *manager, Config *config, PolicySet *policies)
     pace_set(&manager->pace, &pace);
     manager->world->idle_permille = config->idle_permille;
 
-    r = manager_sync_workloads(manager);
+    r = sync_workloads(manager);
     if (r == 0 && rebuild)
         r = manager_rebuild(manager, manager->world->topology);
     return r;

@@ -35,7 +35,7 @@ void probe_task_failed(Reader *reader, Task *task)
     task->hands = TASK_HANDS_UNKNOWN;
 }
 
-void probe_task_ok(Reader *reader, Task *task)
+static void task_ok(Reader *reader, Task *task)
 {
     if (task->hands == TASK_HANDS_UNKNOWN && !reader->mask_failed)
         task->hands = reader->hands_before;
@@ -110,7 +110,7 @@ static void fold(Reader *reader, Task *task, uint64_t run_nsec, uint64_t wait_ns
     } else {
         load_task(task, run, wait, (now_usec - reader->read_usec) * NSEC_PER_USEC);
         task->fresh = false;
-        probe_task_ok(reader, task);
+        task_ok(reader, task);
         if (run > 0)
             reader->n_still = 0;
         else if (++reader->n_still == READER_QUIET_SAMPLES)

@@ -372,8 +372,6 @@ uint32_t wake_n_scan(uint32_t n_cpus, uint32_t n_busy);
 
 /* fork.c: P5 */
 
-/* Where a newborn thread of a process starts. */
-uint32_t fork_select(Engine *e, uint32_t thread, uint32_t parent_cpu);
 /* Imbalance allowed between nodes in a domain, and what is left of one under the rule in force: the old one
  * tolerated all of it up to the limit. */
 uint32_t fork_allowed(const Engine *e, const TopologyDomain *domain);

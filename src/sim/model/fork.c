@@ -121,7 +121,8 @@ static uint32_t choose_cpu(const Engine *e, const Thread *thread, const Span *sh
     return best;
 }
 
-uint32_t fork_select(Engine *e, uint32_t index, uint32_t parent)
+/* Where a newborn thread of a process starts. */
+static uint32_t select_cpu(Engine *e, uint32_t index, uint32_t parent)
 {
     const Thread *thread = &e->threads[index];
     uint32_t node = (uint32_t)e->cpus[parent].node;
@@ -184,7 +185,7 @@ static uint32_t birth_cpu(Engine *e, uint32_t index, const Family *family)
         return random_cpu(e, mask);
     thread->allowed = mask;
     thread->allowed_all = all && mask == allowed;
-    cpu = fork_select(e, index, (uint32_t)family->launcher_cpu);
+    cpu = select_cpu(e, index, (uint32_t)family->launcher_cpu);
     thread->allowed = allowed;
     thread->allowed_all = all;
     return cpu;

@@ -20,7 +20,8 @@ Random random_split(uint64_t seed, uint64_t purpose)
     return (Random){random_next(&mix)};
 }
 
-uint32_t random_even(Random *random)
+/* From 0 to 2^32 - 1. */
+static uint32_t even(Random *random)
 {
     return (uint32_t)(random_next(random) >> 32);
 }
@@ -28,18 +29,19 @@ uint32_t random_even(Random *random)
 /* Multiplying is biased by less than n / 2^32, too little to be seen here. */
 uint32_t random_below(Random *random, uint32_t n)
 {
-    return (uint32_t)(((uint64_t)random_even(random) * n) >> 32);
+    return (uint32_t)(((uint64_t)even(random) * n) >> 32);
 }
 
-/* The first of a run of falling numbers, when the run has an odd length, is the fraction of an exponential variate;
- * each run of even length before it adds one. */
-uint64_t random_exponential(Random *random)
+/* With mean 2^32, by von Neumann's method, which only compares: no logarithm that could differ from one library to the
+ * next. The first of a run of falling numbers, when the run has an odd length, is the fraction of an exponential
+ * variate; each run of even length before it adds one. */
+static uint64_t exponential(Random *random)
 {
     for (uint64_t whole = 0;; whole++) {
-        uint32_t first = random_even(random), last = first, next;
+        uint32_t first = even(random), last = first, next;
         bool odd = true;
 
-        while ((next = random_even(random)) < last) {
+        while ((next = even(random)) < last) {
             last = next;
             odd = !odd;
         }
@@ -60,9 +62,9 @@ uint64_t random_time(Random *random, const SimDist *dist)
     uint64_t a = dist->a_usec * NSEC_PER_USEC, b = dist->b_usec * NSEC_PER_USEC, time;
 
     if (dist->kind == SIM_DIST_UNIFORM)
-        time = a + (b > a ? scale(b - a, random_even(random)) : 0);
+        time = a + (b > a ? scale(b - a, even(random)) : 0);
     else if (dist->kind == SIM_DIST_EXPONENTIAL)
-        time = scale(a, random_exponential(random));
+        time = scale(a, exponential(random));
     else
         return a;
     return MAX(time, (uint64_t)1);

@@ -21,10 +21,5 @@ uint64_t random_next(Random *random);
 /* 0 to n - 1; 0 when n is 0. */
 uint32_t random_below(Random *random, uint32_t n);
 
-/* From 0 to 2^32 - 1, evenly; and with mean 2^32, exponentially, by von Neumann's method, which only compares: no
- * logarithm that could differ from one library to the next. */
-uint32_t random_even(Random *random);
-uint64_t random_exponential(Random *random);
-
 /* A length of time in nanoseconds; 0 only when it is constantly 0. */
 uint64_t random_time(Random *random, const SimDist *dist);

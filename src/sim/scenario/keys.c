@@ -45,7 +45,8 @@ static int parse_uniform(char *value, SimDist *ret)
     return r;
 }
 
-int sim_dist_parse(const char *value, void *field, const void *arg)
+/* A length of time or a distribution of lengths: "3ms", "constant 3ms", "uniform 1ms 5ms", "exponential 3ms". */
+static int parse_dist(const char *value, void *field, const void *arg)
 {
     static const char *const names[] = {"constant ", "uniform ", "exponential "};
     CLEANUP_FREE char *copy = NULL;
@@ -140,12 +141,12 @@ const ConfKey sim_scenario_keys[] = {
     {"Workload", "Threads", conf_parse_u32, &range_threads, WORKLOAD(n_threads), "1",
      "a number from 1 to 200000", NULL},
     {"Workload", "StartSec", conf_parse_span, &range_span, WORKLOAD(start_usec), "0", SPAN, NULL},
-    {"Workload", "ArrivalSec", sim_dist_parse, NULL, WORKLOAD(arrival), "0", DIST, NULL},
+    {"Workload", "ArrivalSec", parse_dist, NULL, WORKLOAD(arrival), "0", DIST, NULL},
     {"Workload", "ForkSec", conf_parse_span, &range_span, WORKLOAD(stagger_usec), "0", SPAN, NULL},
     {"Workload", "AsleepSec", conf_parse_span, &range_span, WORKLOAD(asleep_usec), "0", SPAN, NULL},
     {"Workload", "WorkSec", conf_parse_span, &range_span, WORKLOAD(work_usec), "0", SPAN, NULL},
-    {"Workload", "BurstSec", sim_dist_parse, NULL, WORKLOAD(burst), "0", DIST, NULL},
-    {"Workload", "SleepSec", sim_dist_parse, NULL, WORKLOAD(sleep), "0", DIST, NULL},
+    {"Workload", "BurstSec", parse_dist, NULL, WORKLOAD(burst), "0", DIST, NULL},
+    {"Workload", "SleepSec", parse_dist, NULL, WORKLOAD(sleep), "0", DIST, NULL},
     {"Workload", "Wake", conf_parse_enum, sim_wake_names, WORKLOAD(wake), "none", "none, pair or group",
      NULL},
     {"Workload", "WakeSync", conf_parse_bool, NULL, WORKLOAD(wake_sync), "yes", BOOL, NULL},

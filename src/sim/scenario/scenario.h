@@ -17,10 +17,6 @@ extern const char *const sim_imbalance_names[];
 extern const char *const sim_wake_names[];
 extern const char *const sim_touch_names[];
 
-/* A length of time or a distribution of lengths: "3ms", "constant 3ms", "uniform 1ms 5ms", "exponential 3ms". A
- * ConfParser for a SimDist; `arg` is unused. */
-int sim_dist_parse(const char *value, void *field, const void *arg);
-
 /* Reads and resolves one scenario. `policy_dirs` (NULL-terminated, first wins) are taken in place of the policies
  * the scenario names, in every variant; NULL: its own. Files it names are relative to its directory. Every error is
  * in `report` with file, line and what was expected, and nothing is returned then. Warnings come from policy files
