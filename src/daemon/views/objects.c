@@ -202,27 +202,16 @@ static void tell_removed(sd_bus *bus, void *path)
     (void)sd_bus_emit_interfaces_removed(bus, path, NUMAPLACE_BUS_INTERFACE_WORKLOAD, NULL);
 }
 
-static void tell_paused(sd_bus *bus, void *path)
-{
-    (void)sd_bus_emit_properties_changed(bus, path, NUMAPLACE_BUS_INTERFACE_WORKLOAD, "Paused", NULL);
-}
+typedef struct Change {
+    const char *path, *interface, *property, *other; /* NULL: one property only */
+} Change;
 
-static void tell_home(sd_bus *bus, void *path)
+static void tell_change(sd_bus *bus, void *userdata)
 {
-    (void)sd_bus_emit_properties_changed(bus, path, NUMAPLACE_BUS_INTERFACE_WORKLOAD, "Home", "HomeNodes",
-                                         NULL);
-}
+    const Change *change = userdata;
 
-static void tell_workloads(sd_bus *bus, void *userdata)
-{
-    (void)sd_bus_emit_properties_changed(bus, NUMAPLACE_BUS_PATH, NUMAPLACE_BUS_INTERFACE_MANAGER,
-                                         "Workloads", NULL);
-}
-
-static void tell_all_paused(sd_bus *bus, void *userdata)
-{
-    (void)sd_bus_emit_properties_changed(bus, NUMAPLACE_BUS_PATH, NUMAPLACE_BUS_INTERFACE_MANAGER, "Paused",
-                                         NULL);
+    (void)sd_bus_emit_properties_changed(bus, change->path, change->interface, change->property,
+                                         change->other, NULL);
 }
 
 static ObjectView *find_view(ObjectViews *views, const char *name)
@@ -267,14 +256,15 @@ static void compare_workload(Manager *manager, const Workload *workload)
     view->present = true;
     if (view->paused != workload->paused) {
         view->paused = workload->paused;
-        manager_tell(manager, tell_paused, path);
+        manager_tell(manager, tell_change, &(Change){path, NUMAPLACE_BUS_INTERFACE_WORKLOAD, "Paused", NULL});
     }
     if (!hwloc_bitmap_isequal(view->home, home)) {
         hwloc_bitmap_t old = view->home;
 
         view->home = home;
         home = old;
-        manager_tell(manager, tell_home, path);
+        manager_tell(manager, tell_change,
+                     &(Change){path, NUMAPLACE_BUS_INTERFACE_WORKLOAD, "Home", "HomeNodes"});
     }
 }
 
@@ -308,10 +298,12 @@ static void compare(Manager *manager)
         compare_workload(manager, &manager->world->workloads[i]);
     drop_absent(manager);
     if (views->n != n)
-        manager_tell(manager, tell_workloads, NULL);
+        manager_tell(manager, tell_change,
+                     &(Change){NUMAPLACE_BUS_PATH, NUMAPLACE_BUS_INTERFACE_MANAGER, "Workloads", NULL});
     if (views->paused != manager->paused) {
         views->paused = manager->paused;
-        manager_tell(manager, tell_all_paused, NULL);
+        manager_tell(manager, tell_change,
+                     &(Change){NUMAPLACE_BUS_PATH, NUMAPLACE_BUS_INTERFACE_MANAGER, "Paused", NULL});
     }
 }
 
