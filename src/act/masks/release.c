@@ -8,8 +8,7 @@
 #include "base/time.h"
 
 /* A group that comes to need all nodes is released while it works, as a part of placing it. Then the search for
- * children is put off for so long, and made once for all of them: hardly anybody who was in the middle of fork(2) has
- * to be waited for any more. */
+ * children is put off for so long (act/undo/search.c). */
 #define SEARCH_USEC (2U * USEC_PER_SEC)
 
 static int release_thread(void *userdata, TaskKey task)

@@ -16,8 +16,7 @@ static bool shows_the_same(Restore *restore, TaskKey task)
            hwloc_bitmap_isequal(now, restore->have);
 }
 
-/* Gives one thread back what `entry` says, if its mask is ours. 1: it did; 0: nothing to do; -errno. What it had may be
- * just what its cpuset leaves of ours: then it gets that as its own, and is not counted. */
+/* What it had may be just what its cpuset leaves of ours: then it gets that as its own, and is not counted. */
 int restore_thread(Restore *restore, const JournalProcess *entry, TaskKey task)
 {
     Act *act = restore->act;
