@@ -341,6 +341,16 @@ char *format_text(const char *format, ...)
     return text;
 }
 
+int format_error(char **ret_error, int error, const char *format, ...)
+{
+    va_list ap;
+
+    va_start(ap, format);
+    *ret_error = format_vtext(format, ap);
+    va_end(ap);
+    return error;
+}
+
 char *format_printed(FormatPrint print, const void *object, size_t *ret_len)
 {
     CLEANUP_FREE char *text = NULL;

@@ -52,6 +52,9 @@ char *format_list(hwloc_const_bitmap_t set, unsigned max);
 char *format_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 char *format_vtext(const char *format, va_list ap) __attribute__((format(printf, 1, 0)));
 
+/* Says in *ret_error (malloc'd, or NULL when memory is out) what went wrong, and returns `error`. */
+int format_error(char **ret_error, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
 /* What `print` writes about `object`: a malloc'd string with its length in *ret_len (NULL: not wanted). NULL when
  * memory is out or `print` returns other than 0. */
 typedef int (*FormatPrint)(FILE *out, const void *object);

@@ -10,7 +10,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -18,26 +17,15 @@
 
 #define HOST_LOCK "host.lock"
 
-static int fail(int error, char **ret_error, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-static int fail(int error, char **ret_error, const char *format, ...)
-{
-    va_list ap;
-
-    va_start(ap, format);
-    *ret_error = format_vtext(format, ap);
-    va_end(ap);
-    return error;
-}
-
 /* Why it could not be opened. Of a link the kernel says that it is not a directory. */
 static int fail_open(const char *path, int error, char **ret_error)
 {
     struct stat st;
 
     if (error == -ENOTDIR && lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
-        return fail(error, ret_error, "the runtime directory %s is a link: expected a directory", path);
-    return fail(error, ret_error, "cannot open the runtime directory %s: %s", path, strerror(-error));
+        return format_error(ret_error, error, "the runtime directory %s is a link: expected a directory",
+                            path);
+    return format_error(ret_error, error, "cannot open the runtime directory %s: %s", path, strerror(-error));
 }
 
 int runtime_dir_find(const char *path, char **ret_error)
@@ -50,11 +38,13 @@ int runtime_dir_find(const char *path, char **ret_error)
     if (fd < 0 || fstat(fd, &st) < 0)
         return fail_open(path, -errno, ret_error);
     if (st.st_uid != 0 && st.st_uid != geteuid())
-        return fail(-EPERM, ret_error, "the runtime directory %s belongs to user %u, not to this one (%u)",
-                    path, (unsigned)st.st_uid, (unsigned)geteuid());
+        return format_error(ret_error, -EPERM,
+                            "the runtime directory %s belongs to user %u, not to this one (%u)", path,
+                            (unsigned)st.st_uid, (unsigned)geteuid());
     if (st.st_mode & (S_IWGRP | S_IWOTH))
-        return fail(-EPERM, ret_error, "the runtime directory %s may be written by others (mode %03o)", path,
-                    (unsigned)(st.st_mode & 0777));
+        return format_error(ret_error, -EPERM,
+                            "the runtime directory %s may be written by others (mode %03o)", path,
+                            (unsigned)(st.st_mode & 0777));
     return TAKE_FD(fd);
 }
 
@@ -63,10 +53,11 @@ int runtime_dir_open(const char *path, char **ret_error)
     int r;
 
     if (mkdir(path, 0755) < 0 && errno != EEXIST)
-        return fail(-errno, ret_error, "cannot make the runtime directory %s: %s", path, strerror(errno));
+        return format_error(ret_error, -errno, "cannot make the runtime directory %s: %s", path,
+                            strerror(errno));
     r = runtime_dir_find(path, ret_error);
     if (r == -ENOENT)
-        return fail(r, ret_error, "cannot open the runtime directory %s: %s", path, strerror(-r));
+        return format_error(ret_error, r, "cannot open the runtime directory %s: %s", path, strerror(-r));
     return r;
 }
 
@@ -126,12 +117,12 @@ int runtime_dir_lock(int dir_fd, const char *path, char **ret_error)
     CLEANUP_CLOSE int fd = open_lock(dir_fd, "lock", O_CREAT);
 
     if (fd < 0)
-        return fail(fd, ret_error, "cannot open %s/lock: %s", path, strerror(-fd));
+        return format_error(ret_error, fd, "cannot open %s/lock: %s", path, strerror(-fd));
     if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
         if (errno != EWOULDBLOCK)
-            return fail(-errno, ret_error, "cannot lock %s/lock: %s", path, strerror(errno));
-        return fail(-EBUSY, ret_error, "another numaplaced (pid %u) is running on %s", read_holder(fd).pid,
-                    path);
+            return format_error(ret_error, -errno, "cannot lock %s/lock: %s", path, strerror(errno));
+        return format_error(ret_error, -EBUSY, "another numaplaced (pid %u) is running on %s",
+                            read_holder(fd).pid, path);
     }
     write_holder(fd, path);
     return TAKE_FD(fd);
@@ -145,17 +136,18 @@ static int host_lock(int dir_fd, const char *standard, int flags, int operation,
     if (fd == -ENOENT)
         return fd;
     if (fd < 0)
-        return fail(fd, ret_error, "cannot open %s/" HOST_LOCK ": %s", standard, strerror(-fd));
+        return format_error(ret_error, fd, "cannot open %s/" HOST_LOCK ": %s", standard, strerror(-fd));
     if (flock(fd, operation | LOCK_NB) == 0)
         return TAKE_FD(fd);
     if (errno != EWOULDBLOCK)
-        return fail(-errno, ret_error, "cannot lock %s/" HOST_LOCK ": %s", standard, strerror(errno));
+        return format_error(ret_error, -errno, "cannot lock %s/" HOST_LOCK ": %s", standard, strerror(errno));
     holder = read_holder(fd);
     if (holder.pid == 0)
-        return fail(-EBUSY, ret_error, "another numaplaced places tasks on this host, or puts them back");
-    return fail(-EBUSY, ret_error,
-                "another numaplaced (pid %u, on %s) places tasks on this host: there can be one", holder.pid,
-                holder.directory);
+        return format_error(ret_error, -EBUSY,
+                            "another numaplaced places tasks on this host, or puts them back");
+    return format_error(ret_error, -EBUSY,
+                        "another numaplaced (pid %u, on %s) places tasks on this host: there can be one",
+                        holder.pid, holder.directory);
 }
 
 int host_lock_take(const char *standard, const char *path, char **ret_error)

@@ -2,21 +2,6 @@
 
 #include "topo/build.h"
 
-#include "base/parse.h"
-
-#include <stdarg.h>
-#include <stdio.h>
-
-int build_fail(char **ret_error, int error, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    *ret_error = format_vtext(format, args);
-    va_end(args);
-    return error;
-}
-
 int build_llc_nodes(Topology *topology)
 {
     for (uint32_t i = 0; i < topology->n_llcs; i++) {

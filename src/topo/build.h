@@ -18,9 +18,6 @@
 #define NODES_MAX \
     1024U /* the kernel's own limit, CONFIG_NODES_SHIFT = 10; the distances grow with its square */
 
-/* Writes a sentence to *ret_error (malloc'd, or NULL when memory is out) and returns `error`. */
-int build_fail(char **ret_error, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
 /* A synthetic description taken apart: what hwloc understands, and our " distances=" matrix. */
 typedef struct Synthetic {
     char *description;

@@ -250,9 +250,9 @@ int import_hwloc(Topology *topology, hwloc_topology_t hwloc, bool restrict_to_al
     int r;
 
     if (hwloc_bitmap_last(cpus) > (int)PARSE_CPU_MAX)
-        return build_fail(ret_error, -EINVAL, "CPU numbers above %u are not supported.", PARSE_CPU_MAX);
+        return format_error(ret_error, -EINVAL, "CPU numbers above %u are not supported.", PARSE_CPU_MAX);
     if (hwloc_get_nbobjs_by_type(hwloc, HWLOC_OBJ_NUMANODE) > (int)NODES_MAX)
-        return build_fail(ret_error, -EINVAL, "More than %u NUMA nodes are not supported.", NODES_MAX);
+        return format_error(ret_error, -EINVAL, "More than %u NUMA nodes are not supported.", NODES_MAX);
 
     topology->all_cpus = hwloc_bitmap_dup(cpus);
     if (!topology->all_cpus)
@@ -269,10 +269,10 @@ int import_hwloc(Topology *topology, hwloc_topology_t hwloc, bool restrict_to_al
         return r;
     for (uint32_t i = 1; i < topology->n_nodes; i++)
         if (topology->nodes[i].os_index == topology->nodes[i - 1].os_index)
-            return build_fail(ret_error, -EINVAL, "Two NUMA nodes have the number %u.",
-                              topology->nodes[i].os_index);
+            return format_error(ret_error, -EINVAL, "Two NUMA nodes have the number %u.",
+                                topology->nodes[i].os_index);
     if (hwloc_bitmap_iszero(topology->all_cpus))
-        return build_fail(ret_error, -EINVAL, "No CPU belongs to a NUMA node.");
+        return format_error(ret_error, -EINVAL, "No CPU belongs to a NUMA node.");
     r = import_cpus(topology, hwloc);
     if (r < 0)
         return r;

@@ -10,6 +10,7 @@
 #include "topo/build.h"
 
 #include "base/human.h"
+#include "base/parse.h"
 #include "base/root.h"
 
 #include <fcntl.h>
@@ -81,16 +82,16 @@ static int open_xml(hwloc_topology_t hwloc, const char *path, char **ret_buf, ch
     if (r == -ENOMEM)
         return r;
     if (r < 0)
-        return build_fail(ret_error, r, "%s cannot be read: %s.", path, strerror(-r));
+        return format_error(ret_error, r, "%s cannot be read: %s.", path, strerror(-r));
     if (len == 0)
-        return build_fail(ret_error, -EINVAL, "%s is empty; an hwloc XML file was expected.", path);
+        return format_error(ret_error, -EINVAL, "%s is empty; an hwloc XML file was expected.", path);
     if (memchr(*ret_buf, '\0', len) || len > INT32_MAX - 1)
-        return build_fail(ret_error, -EINVAL, "%s is not an hwloc XML file.", path);
+        return format_error(ret_error, -EINVAL, "%s is not an hwloc XML file.", path);
     r = is_loadable(*ret_buf, len);
     if (r < 0)
-        return build_fail(ret_error, r, "%s cannot be tried in another process: %s.", path, strerror(-r));
+        return format_error(ret_error, r, "%s cannot be tried in another process: %s.", path, strerror(-r));
     if (r == 0)
-        return build_fail(ret_error, -EINVAL, "hwloc cannot make a topology of %s.", path);
+        return format_error(ret_error, -EINVAL, "hwloc cannot make a topology of %s.", path);
     return hwloc_topology_set_xmlbuffer(hwloc, *ret_buf, (int)len + 1) < 0 ? -ENOMEM : 0;
 }
 
@@ -101,13 +102,13 @@ static int apply_distances(Topology *topology, const Synthetic *synthetic, char 
     if (!synthetic->distances)
         return 0;
     if (synthetic->n_distances != n * n)
-        return build_fail(ret_error, -EINVAL, "distances= expects %zu %s for %zu %s, not %zu.", n * n,
-                          human_noun(n * n, "number", "numbers"), n, human_noun(n, "node", "nodes"),
-                          synthetic->n_distances);
+        return format_error(ret_error, -EINVAL, "distances= expects %zu %s for %zu %s, not %zu.", n * n,
+                            human_noun(n * n, "number", "numbers"), n, human_noun(n, "node", "nodes"),
+                            synthetic->n_distances);
     for (size_t i = 0; i < n; i++)
         if (synthetic->distances[i * n + i] != DISTANCE_LOCAL)
-            return build_fail(ret_error, -EINVAL, "distances= must be 10 from a node to itself, not %u.",
-                              synthetic->distances[i * n + i]);
+            return format_error(ret_error, -EINVAL, "distances= must be 10 from a node to itself, not %u.",
+                                synthetic->distances[i * n + i]);
     memcpy(topology->distances, synthetic->distances, n * n * sizeof(*topology->distances));
     topology->distances_known = true;
     return 0;
@@ -120,8 +121,8 @@ static int open_source(hwloc_topology_t hwloc, const TopologyOptions *options, T
     int r;
 
     if (options->xml && options->synthetic)
-        return build_fail(ret_error, -EINVAL,
-                          "Either an XML file or a synthetic description can be read, not both.");
+        return format_error(ret_error, -EINVAL,
+                            "Either an XML file or a synthetic description can be read, not both.");
     if (options->xml) {
         topology->origin = TOPOLOGY_ORIGIN_XML;
         topology->source = strdup(options->xml);
@@ -131,9 +132,9 @@ static int open_source(hwloc_topology_t hwloc, const TopologyOptions *options, T
         topology->source = strdup(options->synthetic);
         r = synthetic_parse(options->synthetic, ret_synthetic, ret_error);
         if (r == 0 && hwloc_topology_set_synthetic(hwloc, ret_synthetic->description) < 0)
-            r = build_fail(ret_error, -EINVAL,
-                           "\"%s\" is not a synthetic description that hwloc understands.",
-                           ret_synthetic->description);
+            r = format_error(ret_error, -EINVAL,
+                             "\"%s\" is not a synthetic description that hwloc understands.",
+                             ret_synthetic->description);
     } else {
         topology->origin = TOPOLOGY_ORIGIN_LIVE;
         topology->source = strdup("live");
@@ -156,11 +157,11 @@ static int load(Topology *topology, const TopologyOptions *options, Synthetic *s
         return r;
     live = topology->origin == TOPOLOGY_ORIGIN_LIVE;
     if (hwloc_topology_load(hwloc) < 0)
-        return build_fail(ret_error, live ? -EIO : -EINVAL, "hwloc cannot make a topology of %.200s.",
-                          live ? "this machine" : topology->source);
+        return format_error(ret_error, live ? -EIO : -EINVAL, "hwloc cannot make a topology of %.200s.",
+                            live ? "this machine" : topology->source);
     /* HWLOC_XMLFILE and its like make hwloc read another machine; placing tasks by that would be wrong. */
     if (live && !hwloc_topology_is_thissystem(hwloc))
-        return build_fail(
+        return format_error(
             ret_error, -EINVAL,
             "The environment (HWLOC_XMLFILE, HWLOC_SYNTHETIC or HWLOC_FSROOT) hides this machine.");
 

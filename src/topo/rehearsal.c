@@ -6,6 +6,8 @@
 
 #include "topo/build.h"
 
+#include "base/parse.h"
+
 static int compare_cpus(const void *a, const void *b, void *userdata)
 {
     const Topology *topology = userdata;
@@ -76,14 +78,14 @@ int rehearsal_split(Topology *topology, uint32_t n, char **ret_error)
     int r;
 
     if (n < 2)
-        return build_fail(ret_error, -EINVAL, "A rehearsal needs at least 2 emulated nodes.");
+        return format_error(ret_error, -EINVAL, "A rehearsal needs at least 2 emulated nodes.");
     if (topology->n_nodes != 1)
-        return build_fail(ret_error, -EINVAL,
-                          "This machine has %u NUMA nodes; a rehearsal is for machines with one.",
-                          topology->n_nodes);
+        return format_error(ret_error, -EINVAL,
+                            "This machine has %u NUMA nodes; a rehearsal is for machines with one.",
+                            topology->n_nodes);
     if (n > topology->n_cores)
-        return build_fail(ret_error, -EINVAL, "A rehearsal of %u nodes needs as many cores; there are %u.", n,
-                          topology->n_cores);
+        return format_error(ret_error, -EINVAL, "A rehearsal of %u nodes needs as many cores; there are %u.",
+                            n, topology->n_cores);
 
     order = ordered_cpus(topology);
     if (!order)

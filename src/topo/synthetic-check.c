@@ -58,9 +58,9 @@ typedef struct Check {
 
 static int expected(const Check *check, const char *what)
 {
-    return build_fail(check->ret_error, -EINVAL,
-                      "\"%.200s\" is not a synthetic description: expected %s at \"%.32s\".", check->text,
-                      what, check->at);
+    return format_error(check->ret_error, -EINVAL,
+                        "\"%.200s\" is not a synthetic description: expected %s at \"%.32s\".", check->text,
+                        what, check->at);
 }
 
 static size_t name_length(const char *s)
@@ -99,8 +99,8 @@ static int check_list(Check *check, size_t len)
             index = MIN(index * 10 + (uint64_t)(check->at[i] - '0'), CPUS_MAX);
         i++;
         if (index > PARSE_CPU_MAX)
-            return build_fail(check->ret_error, -EINVAL, "The synthetic description lists an index above %u.",
-                              PARSE_CPU_MAX);
+            return format_error(check->ret_error, -EINVAL,
+                                "The synthetic description lists an index above %u.", PARSE_CPU_MAX);
         check->index_max = MAX(check->index_max, index);
     }
     check->at += len;
@@ -126,10 +126,11 @@ static int check_loops(Check *check)
             return r;
         product *= MIN(count, CPUS_MAX + 1);
         if (product == 0 || product > CPUS_MAX || step == 0 || step > CPUS_MAX || n >= LOOPS_MAX)
-            return build_fail(check->ret_error, -EINVAL,
-                              "The loops of indexes= in the synthetic description go through no or more than "
-                              "%llu indexes.",
-                              CPUS_MAX);
+            return format_error(
+                check->ret_error, -EINVAL,
+                "The loops of indexes= in the synthetic description go through no or more than "
+                "%llu indexes.",
+                CPUS_MAX);
         if (*check->at != ':')
             return 0;
     }
@@ -197,15 +198,16 @@ static int check_size(const Check *check)
     uint64_t words = MAX(check->n_cpus, check->index_max) / 64 + 1;
 
     if (check->n_cpus > CPUS_MAX)
-        return build_fail(check->ret_error, -EINVAL,
-                          "The synthetic description asks for more than %llu CPUs.", CPUS_MAX);
+        return format_error(check->ret_error, -EINVAL,
+                            "The synthetic description asks for more than %llu CPUs.", CPUS_MAX);
     if (check->n_attached > NODES_MAX)
-        return build_fail(check->ret_error, -EINVAL,
-                          "The synthetic description asks for more than %u NUMA nodes.", NODES_MAX);
+        return format_error(check->ret_error, -EINVAL,
+                            "The synthetic description asks for more than %u NUMA nodes.", NODES_MAX);
     if (check->n_compare * words > WORK_MAX)
-        return build_fail(check->ret_error, -EINVAL,
-                          "The synthetic description has too many objects side by side: expected more levels "
-                          "above them, or fewer CPUs.");
+        return format_error(
+            check->ret_error, -EINVAL,
+            "The synthetic description has too many objects side by side: expected more levels "
+            "above them, or fewer CPUs.");
     return 0;
 }
 
@@ -239,8 +241,8 @@ static int check_level(Check *check)
     int r;
 
     if (check->n_levels++ >= LEVELS_MAX)
-        return build_fail(check->ret_error, -EINVAL, "The synthetic description has more than %u levels.",
-                          LEVELS_MAX);
+        return format_error(check->ret_error, -EINVAL, "The synthetic description has more than %u levels.",
+                            LEVELS_MAX);
     if (len > 0) {
         check->names[check->n_names++] = (Name){check->at, len};
         check->at += len;

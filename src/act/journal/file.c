@@ -18,24 +18,9 @@
 #include "base/parse.h"
 
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-
-/* Says what is wrong, and returns `error`. */
-static int __attribute__((format(printf, 4, 5)))
-complain(const char *path, int error, char **ret_error, const char *format, ...)
-{
-    char what[256];
-    va_list ap;
-
-    va_start(ap, format);
-    (void)vsnprintf(what, sizeof(what), format, ap);
-    va_end(ap);
-    *ret_error = format_text("%s: %s", path, what);
-    return error;
-}
 
 static int open_directory(const char *path, const char *name, int *ret, char **ret_error)
 {
@@ -47,12 +32,12 @@ static int open_directory(const char *path, const char *name, int *ret, char **r
         return -ENOMEM;
     fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st) < 0)
-        return complain(path, -errno, ret_error, "cannot open its directory: %s", strerror(errno));
+        return format_error(ret_error, -errno, "%s: cannot open its directory: %s", path, strerror(errno));
     if ((st.st_uid != 0 && st.st_uid != geteuid()) || (st.st_mode & (S_IWGRP | S_IWOTH)))
-        return complain(
-            path, -EPERM, ret_error,
-            "its directory can be written to by others; expected one owned by user %u, mode 0755 or less",
-            geteuid());
+        return format_error(
+            ret_error, -EPERM,
+            "%s: its directory can be written to by others; expected one owned by user %u, mode 0755 or less",
+            path, geteuid());
     *ret = TAKE_FD(fd);
     return 0;
 }
@@ -77,14 +62,17 @@ static int drop_second_name(const JournalFile *file, struct stat *st)
 static int check_file(const char *path, const struct stat *st, bool change, char **ret_error)
 {
     if (!S_ISREG(st->st_mode))
-        return complain(path, -EPERM, ret_error, "not a regular file");
+        return format_error(ret_error, -EPERM, "%s: not a regular file", path);
     if (st->st_uid != geteuid() && (change || st->st_uid != 0))
-        return complain(path, -EPERM, ret_error, "owned by user %u; expected user %u", st->st_uid, geteuid());
+        return format_error(ret_error, -EPERM, "%s: owned by user %u; expected user %u", path, st->st_uid,
+                            geteuid());
     if (st->st_mode & (S_IWGRP | S_IWOTH))
-        return complain(path, -EPERM, ret_error, "mode %04o; expected no one but its owner able to write it",
-                        st->st_mode & 07777);
+        return format_error(ret_error, -EPERM,
+                            "%s: mode %04o; expected no one but its owner able to write it", path,
+                            st->st_mode & 07777);
     if (st->st_nlink != 1 && change)
-        return complain(path, -EPERM, ret_error, "has %lu names; expected one", (unsigned long)st->st_nlink);
+        return format_error(ret_error, -EPERM, "%s: has %lu names; expected one", path,
+                            (unsigned long)st->st_nlink);
     return 0;
 }
 
@@ -111,9 +99,9 @@ static int open_file(const char *path, bool change, JournalFile *ret, char **ret
     if (file.fd < 0 && errno == ENOENT && !change)
         return -ENOENT;
     if (file.fd < 0 && errno == ELOOP)
-        return complain(path, -EPERM, ret_error, "a symbolic link; expected a regular file");
+        return format_error(ret_error, -EPERM, "%s: a symbolic link; expected a regular file", path);
     if (file.fd < 0 || fstat(file.fd, &st) < 0)
-        return complain(path, -errno, ret_error, "cannot open it: %s", strerror(errno));
+        return format_error(ret_error, -errno, "%s: cannot open it: %s", path, strerror(errno));
     r = change && st.st_nlink == 2 ? drop_second_name(&file, &st) : 0;
     if (r < 0)
         return r;

@@ -25,10 +25,8 @@ static int read_boot_id(int root_fd, char **ret, char **ret_error)
     char text[64];
     ssize_t n = root_read(root_fd, path, text, sizeof(text));
 
-    if (n < 0) {
-        *ret_error = format_text("/%s: cannot be read: %s", path, strerror((int)-n));
-        return (int)n;
-    }
+    if (n < 0)
+        return format_error(ret_error, (int)n, "/%s: cannot be read: %s", path, strerror((int)-n));
     text[strcspn(text, "\n")] = '\0';
     *ret = strdup(text);
     return *ret ? 0 : -ENOMEM;
