@@ -84,6 +84,12 @@ void fixture_restart(Fixture *f)
     fixture_start(f);
 }
 
+void fixture_fork_pinned(ActRecord *record, pid_t parent, pid_t child, const char *mask)
+{
+    assert_true(act_record_fork(record, parent, child));
+    assert_true(act_record_pin(record, child, mask));
+}
+
 void fixture_world_process(Fixture *f, pid_t pid, const char *cpuset)
 {
     size_t at = f->world.n_processes;

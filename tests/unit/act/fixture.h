@@ -42,6 +42,9 @@ void fixture_start(Fixture *f);
 void fixture_crash(Fixture *f);
 void fixture_restart(Fixture *f); /* both */
 
+/* `parent` has a child, which then gets a mask of its own. */
+void fixture_fork_pinned(ActRecord *record, pid_t parent, pid_t child, const char *mask);
+
 /* Puts a process into the World. */
 void fixture_world_process(Fixture *f, pid_t pid, const char *cpuset);
 

@@ -64,8 +64,7 @@ static void test_innocent(void **state)
 {
     Fixture *f = *state;
 
-    assert_true(act_record_fork(f->record, 90, 200));
-    assert_true(act_record_pin(f->record, 200, "0-3"));
+    fixture_fork_pinned(f->record, 90, 200, "0-3");
     assert_true(act_record_fork(f->record, 90, 210)); /* its own session */
     act_record_setsid(f->record, 210);
     assert_true(act_record_pin(f->record, 210, "0-3"));
@@ -83,8 +82,7 @@ static void test_innocent_later(void **state)
     assert_true(act_record_fork(f->record, 100, 300));
     act_record_exit(f->record, 100);
     act_record_advance(f->record, 10);
-    assert_true(act_record_fork(f->record, 90, 200));
-    assert_true(act_record_pin(f->record, 200, "0-3"));
+    fixture_fork_pinned(f->record, 90, 200, "0-3");
     fixture_restart(f);
     fixture_restore(f, 1, 0);
     assert_masks(f, "200=0-3 300=0-7");
@@ -180,8 +178,7 @@ static void test_leader(void **state)
     assert_true(act_record_fork(f->record, 90, 210));
     act_record_setsid(f->record, 210);
     assert_true(act_record_fork(f->record, 210, 211));
-    assert_true(act_record_fork(f->record, 211, 212));
-    assert_true(act_record_pin(f->record, 212, "0-3"));
+    fixture_fork_pinned(f->record, 211, 212, "0-3");
     act_record_exit(f->record, 211);
     /* The same from 100. */
     assert_true(act_record_fork(f->record, 100, 220));
@@ -203,11 +200,9 @@ static void test_reapers(void **state)
     assert_true(act_record_fork(f->record, 110, 120)); /* of the group of 100, and an orphan as it seems */
     assert_true(act_record_pin(f->record, 120, "0-3"));
     assert_true(act_record_fork(f->record, 90, 130)); /* the same without it being the first */
-    assert_true(act_record_fork(f->record, 130, 140));
-    assert_true(act_record_pin(f->record, 140, "0-3"));
+    fixture_fork_pinned(f->record, 130, 140, "0-3");
     act_record_setsid(f->record, 130);
-    assert_true(act_record_fork(f->record, 130, 150));
-    assert_true(act_record_pin(f->record, 150, "0-3"));
+    fixture_fork_pinned(f->record, 130, 150, "0-3");
     crash_and_restore(f);
     assert_masks(f, "120=0-7 140=0-7 150=0-3");
 }
@@ -235,8 +230,7 @@ static void test_stranger_is_remembered(void **state)
     CLEANUP_FREE char *text = NULL;
 
     assert_true(act_record_fork(f->record, 90, 110));
-    assert_true(act_record_fork(f->record, 110, 200));
-    assert_true(act_record_pin(f->record, 200, "0-3"));
+    fixture_fork_pinned(f->record, 110, 200, "0-3");
     born(f, 200);
     born(f, 200);
     text = fixture_journal(f);
@@ -301,8 +295,7 @@ static void test_births_of_others(void **state)
     size_t n = f->act->journal->n_lines;
 
     assert_true(act_record_fork(f->record, 90, 200));
-    assert_true(act_record_fork(f->record, 90, 210));
-    assert_true(act_record_pin(f->record, 210, "1"));
+    fixture_fork_pinned(f->record, 90, 210, "1");
     born(f, 200);
     born(f, 210);
     born(f, 100);
@@ -449,8 +442,7 @@ static void test_many_strangers(void **state)
 {
     Fixture *f = *state;
 
-    assert_true(act_record_fork(f->record, 90, 200));
-    assert_true(act_record_pin(f->record, 200, "0-3"));
+    fixture_fork_pinned(f->record, 90, 200, "0-3");
     for (uint64_t i = 0; i < JOURNAL_STRANGERS_MAX + 10; i++)
         assert_int_equal(journal_note_stranger(f->act->journal, 1000 + (pid_t)i, 1), 0);
     born(f, 200);

@@ -67,8 +67,7 @@ static void test_leftover(void **state)
     assert_true(act_record_pin(f->record, 102, "2"));
     assert_true(act_record_fork(f->record, 100, 200));
     assert_true(act_record_clone(f->record, 200, 201));
-    assert_true(act_record_fork(f->record, 100, 240));
-    assert_true(act_record_pin(f->record, 240, "1"));
+    fixture_fork_pinned(f->record, 100, 240, "1");
     assert_int_equal(act_note_kept(f->act, true), 0);
     fixture_crash(f);
     assert_leftover(f, 4, true);
@@ -222,8 +221,7 @@ static void fork_at_each_pass(void *userdata, ActRecord *record, ActRecordOp op,
     pid_t *next = userdata;
 
     if (op == ACT_RECORD_LIST_PROCESSES && *next > 0) {
-        assert_true(act_record_fork(record, 100, *next));
-        assert_true(act_record_pin(record, *next, "0-3"));
+        fixture_fork_pinned(record, 100, *next, "0-3");
         (*next)++;
     }
 }
@@ -249,8 +247,7 @@ static void end_of_fork(void *userdata, ActRecord *record, ActRecordOp op, TaskK
 
     if (op != ACT_RECORD_MAY_FORK || ++*n_asked != 3)
         return;
-    assert_true(act_record_fork(record, 100, 200));
-    assert_true(act_record_pin(record, 200, "0-3"));
+    fixture_fork_pinned(record, 100, 200, "0-3");
     act_record_exit(record, 100);
 }
 
@@ -274,8 +271,7 @@ static void end_of_other_fork(void *userdata, ActRecord *record, ActRecordOp op,
 
     if (op != ACT_RECORD_MAY_FORK || task.pid != 150 || ++*n_asked != 2)
         return;
-    assert_true(act_record_fork(record, 150, 200));
-    assert_true(act_record_pin(record, 200, "0-3"));
+    fixture_fork_pinned(record, 150, 200, "0-3");
     act_record_exit(record, 150);
 }
 
@@ -286,8 +282,7 @@ static void test_fork_of_before(void **state)
     Fixture *f = *state;
     unsigned n_asked = 0;
 
-    assert_true(act_record_fork(f->record, 100, 150));
-    assert_true(act_record_pin(f->record, 150, "0-7"));
+    fixture_fork_pinned(f->record, 100, 150, "0-7");
     assert_true(act_record_pin(f->record, 100, "0-7"));
     fixture_restart(f);
     act_record_set_fork(f->record, 150, ACT_FORK_RUNNING);
@@ -306,8 +301,7 @@ static void test_fork_too_long(void **state)
     act_record_set_fork(f->record, 100, ACT_FORK_RUNNING);
     assert_int_equal(act_restore_persistently(f->act, NULL, &n, &left), -ETIMEDOUT);
     assert_mask(f, 100, "0-7");
-    assert_true(act_record_fork(f->record, 100, 200));
-    assert_true(act_record_pin(f->record, 200, "0-3"));
+    fixture_fork_pinned(f->record, 100, 200, "0-3");
     act_record_exit(f->record, 100);
     assert_int_equal(act_restore_persistently(f->act, NULL, &n, &left), 0);
     assert_mask(f, 200, "0-7");
@@ -339,8 +333,7 @@ static void test_fork_twice_too_long(void **state)
     assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 100, 0, "0-3", NULL, -1), PLAN_OUTCOME_RETRY);
     assert_mask(f, 100, "0-7");
     assert_int_equal(act_restore(f->act, NULL, NULL, NULL), -ETIMEDOUT);
-    assert_true(act_record_fork(f->record, 100, 200));
-    assert_true(act_record_pin(f->record, 200, "0-3"));
+    fixture_fork_pinned(f->record, 100, 200, "0-3");
     act_record_exit(f->record, 100);
     assert_int_equal(act_restore(f->act, NULL, NULL, NULL), 0);
     assert_mask(f, 200, "0-7");
@@ -413,8 +406,7 @@ static void test_roams_while_forking(void **state)
     f->world.now_usec += 2000000;
     for (unsigned i = 0; i < 2 * ACT_PASSES_MAX; i++, f->world.now_usec += 100000)
         fixture_tick(f);
-    assert_true(act_record_fork(f->record, 101, 200));
-    assert_true(act_record_pin(f->record, 200, "0-3"));
+    fixture_fork_pinned(f->record, 101, 200, "0-3");
     act_record_exit(f->record, 100);
     f->world.now_usec += 1000000;
     fixture_tick(f);
