@@ -32,3 +32,38 @@ static inline void assert_report(ConfReport *report, const char *expected)
 
     assert_string_equal(text, expected);
 }
+
+/* Directories that are searched, the first first. */
+typedef struct ConfTree {
+    char *root;
+    char *etc, *run, *usr;
+    const char *directories[4];
+} ConfTree;
+
+static inline int conf_tree_setup(void **state)
+{
+    ConfTree *t = calloc(1, sizeof(*t));
+
+    assert_non_null(t);
+    t->root = test_tree_new();
+    t->etc = strdup(test_mkdir(t->root, "etc"));
+    t->run = strdup(test_path(t->root, "run")); /* missing until a test makes it */
+    t->usr = strdup(test_mkdir(t->root, "usr"));
+    assert_true(t->etc && t->run && t->usr);
+    t->directories[0] = t->etc;
+    t->directories[1] = t->run;
+    t->directories[2] = t->usr;
+    *state = t;
+    return 0;
+}
+
+static inline int conf_tree_teardown(void **state)
+{
+    CLEANUP_FREE ConfTree *t = *state;
+
+    test_tree_remove(t->root);
+    free(t->etc);
+    free(t->run);
+    free(t->usr);
+    return 0;
+}

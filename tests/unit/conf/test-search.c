@@ -5,49 +5,15 @@
 #include "conf-test.h"
 #include "conf/search.h"
 
-typedef struct Tree {
-    char *root;
-    char *etc, *run, *usr;
-    const char *directories[4];
-} Tree;
-
-static int setup(void **state)
-{
-    Tree *t = calloc(1, sizeof(*t));
-
-    assert_non_null(t);
-    t->root = test_tree_new();
-    t->etc = strdup(test_mkdir(t->root, "etc"));
-    t->run = strdup(test_path(t->root, "run")); /* missing until a test makes it */
-    t->usr = strdup(test_mkdir(t->root, "usr"));
-    assert_true(t->etc && t->run && t->usr);
-    t->directories[0] = t->etc;
-    t->directories[1] = t->run;
-    t->directories[2] = t->usr;
-    *state = t;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    CLEANUP_FREE Tree *t = *state;
-
-    test_tree_remove(t->root);
-    free(t->etc);
-    free(t->run);
-    free(t->usr);
-    return 0;
-}
-
 /* Paths are printed from the root on, so that expectations are the same for every TMPDIR. */
-static const char *relative(const Tree *t, const char *path)
+static const char *relative(const ConfTree *t, const char *path)
 {
     size_t n = strlen(t->root);
 
     return path && strncmp(path, t->root, n) == 0 ? path + n + 1 : path;
 }
 
-static void print_file(FILE *f, const Tree *t, const ConfFile *file)
+static void print_file(FILE *f, const ConfTree *t, const ConfFile *file)
 {
     (void)fprintf(f, "%s %s", file->name, file->path ? relative(t, file->path) : "-");
     for (size_t i = 0; i < file->n_dropins; i++)
@@ -56,7 +22,7 @@ static void print_file(FILE *f, const Tree *t, const ConfFile *file)
 }
 
 /* `expected_report` has "/" for the root. */
-static void assert_tree_report(const Tree *t, ConfReport *report, const char *expected)
+static void assert_tree_report(const ConfTree *t, ConfReport *report, const char *expected)
 {
     CLEANUP_FREE char *text = report_text(report), *cut = NULL;
     size_t size = 0;
@@ -73,7 +39,7 @@ static void assert_tree_report(const Tree *t, ConfReport *report, const char *ex
     assert_string_equal(cut, expected);
 }
 
-static void search(const Tree *t, int expected_r, const char *expected, const char *expected_report)
+static void search(const ConfTree *t, int expected_r, const char *expected, const char *expected_report)
 {
     CLEANUP_FREE char *text = NULL;
     ConfReport report = {0};
@@ -90,7 +56,7 @@ static void search(const Tree *t, int expected_r, const char *expected, const ch
     assert_tree_report(t, &report, expected_report);
 }
 
-static void search_one(const Tree *t, int expected_r, const char *expected, const char *expected_report)
+static void search_one(const ConfTree *t, int expected_r, const char *expected, const char *expected_report)
 {
     CLEANUP_FREE char *text = NULL;
     ConfReport report = {0};
@@ -121,7 +87,7 @@ static void test_nothing(void **state)
 
 static void test_nowhere(void **state)
 {
-    Tree *t = *state;
+    ConfTree *t = *state;
 
     t->directories[0] = test_path(t->root, "ect");
     t->directories[1] = t->run;
@@ -135,7 +101,7 @@ static void test_nowhere(void **state)
 
 static void test_order(void **state)
 {
-    Tree *t = *state;
+    ConfTree *t = *state;
 
     (void)test_write(t->usr, "50-b.policy", "");
     (void)test_write(t->usr, "90-z.policy", "");
@@ -158,7 +124,7 @@ static void test_order(void **state)
 
 static void test_masks(void **state)
 {
-    Tree *t = *state;
+    ConfTree *t = *state;
 
     (void)test_write(t->usr, "10-a.policy", "");
     (void)test_write(t->usr, "20-b.policy", "");
@@ -177,7 +143,7 @@ static void test_masks(void **state)
 
 static void test_dropins(void **state)
 {
-    Tree *t = *state;
+    ConfTree *t = *state;
 
     (void)test_write(t->usr, "10-a.policy", "");
     (void)test_write(t->usr, "10-a.policy.d/30.conf", "");
@@ -195,7 +161,7 @@ static void test_dropins(void **state)
 
 static void test_orphans(void **state)
 {
-    Tree *t = *state;
+    ConfTree *t = *state;
 
     (void)test_write(t->etc, "10-a.policy.d/x.conf", "");
     search(t, 0, "",
@@ -204,7 +170,7 @@ static void test_orphans(void **state)
 
 static void test_broken(void **state)
 {
-    Tree *t = *state;
+    ConfTree *t = *state;
 
     (void)test_write(t->usr, "10-a.policy", "");
     (void)test_write(t->usr, "20-b.policy", "");
@@ -219,7 +185,7 @@ static void test_broken(void **state)
 /* What is hidden is not looked at: a broken file of the distribution can be replaced. */
 static void test_hidden_broken(void **state)
 {
-    Tree *t = *state;
+    ConfTree *t = *state;
 
     assert_int_equal(symlink("nowhere", test_path(t->usr, "10-a.policy")), 0);
     (void)test_write(t->etc, "10-a.policy", "");
@@ -228,7 +194,7 @@ static void test_hidden_broken(void **state)
 
 static void test_not_a_directory(void **state)
 {
-    Tree *t = *state;
+    ConfTree *t = *state;
 
     (void)test_write(t->root, "run", "");
     search(t, -EBADMSG, "", "error /run: cannot be read: Not a directory\n");
@@ -236,7 +202,7 @@ static void test_not_a_directory(void **state)
 
 static void test_circular_directory(void **state)
 {
-    Tree *t = *state;
+    ConfTree *t = *state;
 
     assert_int_equal(symlink("run", t->run), 0);
     search(t, -EBADMSG, "", "error /run: cannot be read: Too many levels of symbolic links\n");
@@ -244,7 +210,7 @@ static void test_circular_directory(void **state)
 
 static void test_too_many(void **state)
 {
-    Tree *t = *state;
+    ConfTree *t = *state;
     char name[32];
 
     for (unsigned i = 0; i <= CONF_FILES_MAX; i++) {
@@ -258,7 +224,7 @@ static void test_too_many(void **state)
 
 static void test_odd_names(void **state)
 {
-    Tree *t = *state;
+    ConfTree *t = *state;
 
     assert_int_equal(symlink("nowhere", test_path(t->etc, "a\nb\x1b.policy")), 0);
     search(t, -EBADMSG, "", "error /etc/a\\x0ab\\x1b.policy: cannot be read: No such file or directory\n");
@@ -266,7 +232,7 @@ static void test_odd_names(void **state)
 
 static void test_one(void **state)
 {
-    Tree *t = *state;
+    ConfTree *t = *state;
 
     search_one(t, 0, "x.conf -\n", "");
     (void)test_write(t->usr, "x.conf.d/a.conf", "");
@@ -283,7 +249,7 @@ static void test_one(void **state)
     search_one(t, -EBADMSG, "", "error /etc/x.conf: cannot be read: Too many levels of symbolic links\n");
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, conf_tree_setup, conf_tree_teardown)
 
 int main(void)
 {

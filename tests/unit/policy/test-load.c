@@ -6,38 +6,7 @@
 #include "../conf/conf-test.h"
 #include "policy/policy.h"
 
-typedef struct Tree {
-    char *root;
-    char *etc, *usr;
-    const char *directories[3];
-} Tree;
-
-static int setup(void **state)
-{
-    Tree *t = calloc(1, sizeof(*t));
-
-    assert_non_null(t);
-    t->root = test_tree_new();
-    t->etc = strdup(test_mkdir(t->root, "etc"));
-    t->usr = strdup(test_mkdir(t->root, "usr"));
-    assert_true(t->etc && t->usr);
-    t->directories[0] = t->etc;
-    t->directories[1] = t->usr;
-    *state = t;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    CLEANUP_FREE Tree *t = *state;
-
-    test_tree_remove(t->root);
-    free(t->etc);
-    free(t->usr);
-    return 0;
-}
-
-static PolicySet *load(const Tree *t, const char *expected_report)
+static PolicySet *load(const ConfTree *t, const char *expected_report)
 {
     ConfReport report = {0};
     PolicySet *set = NULL;
@@ -48,7 +17,7 @@ static PolicySet *load(const Tree *t, const char *expected_report)
     return set;
 }
 
-static void reject(const Tree *t, const char *expected_report)
+static void reject(const ConfTree *t, const char *expected_report)
 {
     ConfReport report = {0};
     PolicySet *set = NULL;
@@ -58,7 +27,7 @@ static void reject(const Tree *t, const char *expected_report)
     assert_report(&report, expected_report);
 }
 
-static void reject_one(const Tree *t, const char *path, unsigned line, const char *text)
+static void reject_one(const ConfTree *t, const char *path, unsigned line, const char *text)
 {
     CLEANUP_FREE char *expected = NULL;
 
@@ -78,7 +47,7 @@ static void test_nothing(void **state)
 
 static void test_precedence(void **state)
 {
-    Tree *t = *state;
+    ConfTree *t = *state;
     CLEANUP(policy_set_free_p) PolicySet *set = NULL;
 
     (void)test_write(t->usr, "10-a.policy", "[Workload]\nDescription=of usr\n");
@@ -96,7 +65,7 @@ static void test_precedence(void **state)
 
 static void test_dropins(void **state)
 {
-    Tree *t = *state;
+    ConfTree *t = *state;
     CLEANUP(policy_set_free_p) PolicySet *set = NULL;
     const PolicySetting *setting;
     Policy *p;
@@ -127,7 +96,7 @@ static void test_dropins(void **state)
 /* An error between keys of two files is told where the key stands. */
 static void test_dropin_contradiction(void **state)
 {
-    Tree *t = *state;
+    ConfTree *t = *state;
 
     (void)test_write(t->usr, "10-a.policy", "[Placement]\nMode=fixed\nNodes=0-1\n");
     (void)test_write(t->etc, "10-a.policy.d/x.conf", "[Placement]\n\nMaxNodes=1\n");
@@ -137,7 +106,7 @@ static void test_dropin_contradiction(void **state)
 
 static void test_dropin_without_section(void **state)
 {
-    Tree *t = *state;
+    ConfTree *t = *state;
 
     (void)test_write(t->usr, "10-a.policy", "[Steal]\n");
     (void)test_write(t->etc, "10-a.policy.d/x.conf", "NodeLimit=4\n");
@@ -147,7 +116,7 @@ static void test_dropin_without_section(void **state)
 
 static void test_all_errors_at_once(void **state)
 {
-    Tree *t = *state;
+    ConfTree *t = *state;
     CLEANUP_FREE char *expected = NULL;
 
     (void)test_write(t->usr, "10-a.policy", "[Steal]\nSteal=x\n");
@@ -162,7 +131,7 @@ static void test_all_errors_at_once(void **state)
 
 static void test_bad_files(void **state)
 {
-    Tree *t = *state;
+    ConfTree *t = *state;
     const char *path = test_path(t->etc, "10-a.policy");
     CLEANUP_FREE char *big = malloc(10 << 20);
 
@@ -195,7 +164,7 @@ static void test_bad_files(void **state)
 
 static void test_good_odd_files(void **state)
 {
-    Tree *t = *state;
+    ConfTree *t = *state;
     CLEANUP(policy_set_free_p) PolicySet *set = NULL;
 
     (void)test_write(t->etc, "10-empty.policy", "");
@@ -209,7 +178,7 @@ static void test_good_odd_files(void **state)
 
 static void test_bad_names(void **state)
 {
-    Tree *t = *state;
+    ConfTree *t = *state;
     static const char *const names[] = {"a b.policy", "\x1b[31m.policy", "\xff.policy"};
     static const char *const printed[] = {"a b.policy", "\\x1b[31m.policy", "\\xff.policy"};
 
@@ -224,7 +193,7 @@ static void test_bad_names(void **state)
 
 static void test_too_many(void **state)
 {
-    Tree *t = *state;
+    ConfTree *t = *state;
     char name[32];
 
     for (unsigned i = 0; i <= POLICY_MAX; i++) {
@@ -236,7 +205,7 @@ static void test_too_many(void **state)
 
 static void test_load_file(void **state)
 {
-    Tree *t = *state;
+    ConfTree *t = *state;
     CLEANUP(conf_report_done) ConfReport report = {0};
     Policy *policy = NULL;
     const char *path = test_write(t->etc, "10-a.policy", "[Steal]\nNodeLimit=4\n");
@@ -257,7 +226,7 @@ static void test_load_file(void **state)
     assert_int_equal(report.n_errors, 1);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, conf_tree_setup, conf_tree_teardown)
 
 int main(void)
 {
