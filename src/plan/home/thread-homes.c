@@ -24,6 +24,8 @@
 
 #include <string.h>
 
+#define DISTANCE_HERE 10U
+
 /* Regrets less than a tenth of a busy thread apart are the same. */
 #define REGRET_STEP (100ULL << THREAD_USE_SHIFT)
 
@@ -97,23 +99,49 @@ static bool is_too_large(const ThreadHomes *h, const PlannerUnit *unit)
            (unit->n_threads > 1 && unit->demand * held / want > h->largest * 3 / 2);
 }
 
+static uint64_t farthest(const Topology *topology)
+{
+    uint64_t most = DISTANCE_HERE + 1;
+
+    for (size_t i = 0; i < (size_t)topology->n_nodes * topology->n_nodes; i++)
+        most = MAX(most, topology->distances[i]);
+    return most;
+}
+
+/* What is on a node that is half as far as the farthest counts as half beside it (P11): from what lies there to how
+ * near all of it is. */
+static void weigh_distances(const ThreadHomes *h, uint64_t *use, uint64_t most)
+{
+    const Topology *topology = h->p->world->topology;
+    uint64_t there[PACK_NODES_MAX];
+
+    memcpy(there, use, h->n_nodes * sizeof(*use));
+    for (uint32_t i = 0; i < h->n_nodes; i++)
+        for (uint32_t k = 0; k < h->n_nodes; k++)
+            if (k != i && there[k] > 0 && rule_holds(h->p->world, ABLATION_DISTANCES))
+                use[i] += there[k] / (most - DISTANCE_HERE) *
+                          (most - MAX(topology->distances[(size_t)i * h->n_nodes + k], DISTANCE_HERE));
+}
+
 /* Returns whether there are two units for two nodes. */
 static bool weigh_units(ThreadHomes *h)
 {
+    uint64_t most = farthest(h->p->world->topology);
     size_t n = 0;
 
     for (size_t i = 0; i < h->n; i++) {
         PlannerUnit *unit = &h->units[i];
-        uint64_t best = 0, second = 0;
+        uint64_t *use = h->use + i * h->n_nodes, best = 0, second = 0;
 
         unit->free = is_too_large(h, unit);
+        for (uint32_t k = 0; k < h->n_nodes && !unit->free; k++)
+            h->use_sum += h->capacity[k] > 0 ? use[k] : 0;
+        weigh_distances(h, use, most);
         for (uint32_t k = 0; k < h->n_nodes; k++) {
-            uint64_t use = h->capacity[k] > 0 ? h->use[i * h->n_nodes + k] : 0;
+            uint64_t near = h->capacity[k] > 0 ? use[k] : 0;
 
-            second = MAX(second, MIN(use, best));
-            best = MAX(best, use);
-            if (!unit->free)
-                h->use_sum += use;
+            second = MAX(second, MIN(near, best));
+            best = MAX(best, near);
         }
         unit->most = best;
         unit->regret = best - second;
@@ -332,17 +360,24 @@ static uint64_t room_on(const ThreadHomes *h, uint32_t node, const uint64_t *siz
     return h->capacity[node] > 0 ? sizes[node] - MIN(sizes[node], h->load[node]) : 0;
 }
 
-/* Where some of a unit go that are too many for its node: where such live already, if there is room for one, else where
- * most room is. */
+/* Where some of a unit go that are too many for its node: where such live already, if there is room for one, else the
+ * nearest node with as much room, and of these the one with most. */
 static uint32_t spill_node(const ThreadHomes *h, const PlannerUnit *unit, uint64_t one, const uint64_t *sizes)
 {
-    uint32_t to = (uint32_t)MAX(unit->spill_node, 0);
+    const Topology *topology = h->p->world->topology;
+    uint32_t to = (uint32_t)unit->node, nearest = UINT32_MAX;
 
-    if (unit->spill_node >= 0 && room_on(h, to, sizes) >= one)
-        return to;
-    for (uint32_t i = 0; i < h->n_nodes; i++)
-        if (room_on(h, i, sizes) > room_on(h, to, sizes))
-            to = i;
+    if (unit->spill_node >= 0 && room_on(h, (uint32_t)unit->spill_node, sizes) >= one)
+        return (uint32_t)unit->spill_node;
+    for (uint32_t i = 0; i < h->n_nodes; i++) {
+        uint32_t distance = topology_distance(topology, (NodeIx){unit->node}, (NodeIx){(int32_t)i});
+
+        if (room_on(h, i, sizes) < one || distance > nearest ||
+            (distance == nearest && room_on(h, i, sizes) <= room_on(h, to, sizes)))
+            continue;
+        to = i;
+        nearest = distance;
+    }
     return to;
 }
 

@@ -264,6 +264,34 @@ static void test_divided(void **state)
     assert_int_equal(n_nodes_of(nodes, 7, 7), 1);
 }
 
+/* Two pairs on nodes of one CPU, two of which are near each other: each pair goes to two that are. */
+static void test_divided_over_near_nodes(void **state)
+{
+    for (unsigned off = 0; off < 2; off++) {
+        CLEANUP(fixture_done) Fixture f;
+
+        fixture_init(&f, "numa:4 l3:1 core:1 pu:1 distances=10,12,32,32,12,10,32,32,32,32,10,12,32,32,12,10");
+        fixture_policy(&f, "a", AUTO);
+        fixture_process(&f, 10, "a", NULL);
+        f.world->ablated = (uint64_t)off << ABLATION_DISTANCES;
+        for (pid_t tid = 10; tid < 14; tid++)
+            fixture_task(&f, 10, tid, 0);
+        fixture_cpus(&f, 0, 3, 1000, 0);
+        for (pid_t tid = 10; tid < 14; tid++) {
+            TaskKey key = world_task_key(f.world, fixture_find(&f, 10, tid - tid % 2));
+
+            assert_int_equal(world_set_task_use(f.world, fixture_find(&f, 10, tid),
+                                                (uint64_t[]){tid < 12 ? 0 : 1000, 0, tid < 12 ? 1000 : 0, 0}, 0,
+                                                tid % 2 ? key : (TaskKey){0}, f.world->now_usec),
+                             0);
+        }
+        f.world->groups[0].roams = true;
+        f.world->groups[0].last_home_usec = f.world->now_usec - 1000000;
+        place(&f);
+        assert_nodes(&f, off ? (int[]){2, 1, 0, 3} : (int[]){2, 3, 0, 1});
+    }
+}
+
 /* Three sets of five are two threads too many for a node of eight CPUs. */
 static void test_spills(void **state)
 {
@@ -353,6 +381,7 @@ int main(void)
         cmocka_unit_test(test_chain),
         cmocka_unit_test(test_set_of_four),
         cmocka_unit_test(test_divided),
+        cmocka_unit_test(test_divided_over_near_nodes),
         cmocka_unit_test(test_spills),
         cmocka_unit_test(test_few_need_not_be_together),
         cmocka_unit_test(test_set_by_chance),
