@@ -26,6 +26,20 @@ def cpus_of(text: str) -> set[int]:
     return found
 
 
+def running() -> str:
+    """Who runs just now and on which CPU, to tell why none was idle."""
+    found = []
+    for stat in pathlib.Path("/proc").glob("[0-9]*/task/[0-9]*/stat"):
+        try:
+            tid, rest = stat.read_text(encoding="ascii", errors="replace").split(" (", 1)
+        except OSError:
+            continue
+        name, _, fields = rest.rpartition(") ")
+        if fields.startswith("R"):
+            found.append(f"CPU {fields.split()[36]}: {name}[{tid}]")
+    return "\n".join(sorted(found))
+
+
 def node_cpus(node: int) -> set[int]:
     """What the kernel says now: CPUs that are offline belong to no node."""
     return cpus_of(pathlib.Path(f"/sys/devices/system/node/node{node}/cpulist").read_text(encoding="ascii"))
@@ -69,7 +83,7 @@ class NodesTest(lib.DaemonTest):
         try:
             super().wait_lent(daemon)
         except AssertionError as error:
-            raise AssertionError(f"{error}\n{daemon.ctl_run('explain', '50-test').stdout}\n{daemon.log()}") from None
+            raise AssertionError(f"{error}\n{daemon.ctl_run('explain', '50-test').stdout}\n{daemon.log()}\n{running()}") from None
 
     def leases(self, daemon, policy="50-test"):
         return daemon.ctl("show", policy)["lent"]
