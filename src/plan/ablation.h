@@ -37,8 +37,8 @@ typedef enum AblationRule {
     ABLATION_BUDDIES,       /* P14: threads that share go together */
     ABLATION_FEW,           /* P14, P15: sets of few threads, which a node holds each, need not be together */
     ABLATION_DIVIDED,       /* P14: a set of few threads that no node holds is divided over some */
+    ABLATION_DISTANCES,     /* P11: and over nodes that are near each other */
     ABLATION_SPILL,         /* P15: and one that is too much for its node gives some away */
-    ABLATION_DISTANCES,     /* P11: a thread is nearly beside its memory on a node that is near it */
     ABLATION_RELIEVE,       /* P15: threads leave a crowded node of their home */
     ABLATION_ANEW,          /* P15: threads are assigned anew where that gains much (flipping) */
     ABLATION_AWAIT_USE,     /* P13: memory does not follow while it is being found out who uses it */

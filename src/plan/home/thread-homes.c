@@ -108,8 +108,9 @@ static uint64_t farthest(const Topology *topology)
     return most;
 }
 
-/* What is on a node that is half as far as the farthest counts as half beside it (P11): from what lies there to how
- * near all of it is. */
+/* For a part of a set what is on a node that is half as far as the farthest counts as half beside it (P11): from what
+ * lies there to how near all of it is. Others have all they use beside them in the end; what parts share stays on the
+ * nodes of all of them. */
 static void weigh_distances(const ThreadHomes *h, uint64_t *use, uint64_t most)
 {
     const Topology *topology = h->p->world->topology;
@@ -118,7 +119,7 @@ static void weigh_distances(const ThreadHomes *h, uint64_t *use, uint64_t most)
     memcpy(there, use, h->n_nodes * sizeof(*use));
     for (uint32_t i = 0; i < h->n_nodes; i++)
         for (uint32_t k = 0; k < h->n_nodes; k++)
-            if (k != i && there[k] > 0 && rule_holds(h->p->world, ABLATION_DISTANCES))
+            if (k != i)
                 use[i] += there[k] / (most - DISTANCE_HERE) *
                           (most - MAX(topology->distances[(size_t)i * h->n_nodes + k], DISTANCE_HERE));
 }
@@ -136,7 +137,8 @@ static bool weigh_units(ThreadHomes *h)
         unit->free = is_too_large(h, unit);
         for (uint32_t k = 0; k < h->n_nodes && !unit->free; k++)
             h->use_sum += h->capacity[k] > 0 ? use[k] : 0;
-        weigh_distances(h, use, most);
+        if (unit->set != UINT32_MAX && rule_holds(h->p->world, ABLATION_DISTANCES))
+            weigh_distances(h, use, most);
         for (uint32_t k = 0; k < h->n_nodes; k++) {
             uint64_t near = h->capacity[k] > 0 ? use[k] : 0;
 

@@ -33,6 +33,8 @@ static void test_escape(void **state)
     check("na\xc3\xafve \\", "na\xc3\xafve \\");
     check("a\\x0a", "a\\x5cx0a");
     check("\\x41 \\y", "\\x5cx41 \\y");
+    check("a\nb\t\033", "a\\x0ab\\x09\\x1b");
+    check("\xc2\x9b\xff\xc3", "\\xc2\\x9b\\xff\\xc3");
 }
 
 static void test_escape_broken_utf8(void **state)
