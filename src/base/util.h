@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define ARRAY_SIZE(a)  (sizeof(a) / sizeof((a)[0]))
@@ -64,6 +65,14 @@ static inline void closedir_p(DIR **dir)
 
 #define CLEANUP_FREE  CLEANUP(free_p)
 #define CLEANUP_CLOSE CLEANUP(close_p)
+
+/* Whether a text of `len` bytes ends with `suffix`, and has something before it. */
+static inline bool has_suffix(const char *text, size_t len, const char *suffix)
+{
+    size_t n = strlen(suffix);
+
+    return len > n && memcmp(text + len - n, suffix, n) == 0;
+}
 
 /* Makes room for `need` elements in the malloc'd array `*array` of capacity `*capacity`, at least doubling it.
  * Returns false, with the array untouched, when memory is out or the size would overflow. */

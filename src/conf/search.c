@@ -41,14 +41,6 @@ static void candidates_done(Candidates *list)
     free(list->items);
 }
 
-static bool has_suffix(const char *name, const char *suffix)
-{
-    size_t n = strlen(name), m = strlen(suffix);
-
-    /* ".policy" itself is a hidden file, not a policy without a name. */
-    return n > m && name[0] != '.' && strcmp(name + n - m, suffix) == 0;
-}
-
 static int compare_candidates(const void *a, const void *b)
 {
     const Candidate *x = a, *y = b;
@@ -89,7 +81,8 @@ static int scan_directory(Candidates *list, const char *directory, size_t order,
     while ((errno = 0, entry = readdir(dir))) {
         int r;
 
-        if (!has_suffix(entry->d_name, suffix))
+        /* ".policy" itself is a hidden file, not a policy without a name. */
+        if (*entry->d_name == '.' || !has_suffix(entry->d_name, strlen(entry->d_name), suffix))
             continue;
         if (list->n_items - before >= CONF_FILES_MAX) {
             conf_report_add(report, CONF_SEVERITY_ERROR, directory, 0, "holds more than %u files named *%s",

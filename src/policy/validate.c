@@ -141,13 +141,6 @@ static void check_paths(const Policy *policy, const PolicyMatch *match, const Po
     }
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), k = strlen(end);
-
-    return n >= k && !strcmp(text + n - k, end);
-}
-
 /* systemctl(1) completes "shop" to shop.service; here it is the whole name that must match. What ends in .slice is no
  * unit that processes are in, but a slice above it. */
 static void check_units(const Policy *policy, const PolicyMatch *match, ConfReport *report)
@@ -155,7 +148,7 @@ static void check_units(const Policy *policy, const PolicyMatch *match, ConfRepo
     for (size_t i = 0; i < match->unit.n_values; i++) {
         const PolicyPattern *value = &match->unit.values[i];
 
-        if (ends_with(value->glob, ".slice") || !strpbrk(value->glob, ".*?[\\"))
+        if (has_suffix(value->glob, strlen(value->glob), ".slice") || !strpbrk(value->glob, ".*?[\\"))
             conf_report_add(
                 report, CONF_SEVERITY_WARNING, policy->files[match->file], value->line,
                 "units end in .service or .scope, and slices are for Slice=, so this Unit= %s: %s%s",
@@ -164,7 +157,7 @@ static void check_units(const Policy *policy, const PolicyMatch *match, ConfRepo
     for (size_t i = 0; i < match->slice.n_values; i++) {
         const PolicyPattern *value = &match->slice.values[i];
 
-        if (!ends_with(value->glob, ".slice") && !strpbrk(value->glob, "*?[\\"))
+        if (!has_suffix(value->glob, strlen(value->glob), ".slice") && !strpbrk(value->glob, "*?[\\"))
             conf_report_add(report, CONF_SEVERITY_WARNING, policy->files[match->file], value->line,
                             "slices end in .slice, so this Slice= %s: %s%s", use_of(value), sign_of(value),
                             value->glob);

@@ -67,13 +67,6 @@ void fence_host_read(int root_fd, ActHost *ret)
     ret->systemd = ret->cpuset2 && exists(root_fd, "run/systemd/system");
 }
 
-static bool has_suffix(const char *text, size_t len, const char *suffix)
-{
-    size_t n = strlen(suffix);
-
-    return len > n && memcmp(text + len - n, suffix, n) == 0;
-}
-
 /* The outermost unit of a path that can hold processes: the directories above it are slices. Returns its length, 0:
  * none. */
 static size_t outer_unit(const char *path, const char **ret)

@@ -2,6 +2,11 @@
 
 #include "plan/home/thread-units.h"
 
+/* Cores are plentiful for a group that wants at most half of those of its home; and who is apart stays so until there
+ * is a third more room for how it strays. Choices of ours, on which work hardly depends (BENCHMARKS.md). */
+#define PLENTIFUL_PART 2U
+#define APART_PERCENT  133U
+
 static int add_unit(ThreadHomes *h, uint32_t *ret)
 {
     PlanScratch *s = h->p->s;
@@ -73,10 +78,10 @@ static bool may_go_together(void *userdata, const Task *task)
  * change from tick to tick. */
 static uint64_t size_of(const ThreadHomes *h, const BuddySet *set)
 {
-    bool plentiful = h->p->world->groups[h->group].demand_permille * 2ULL <= h->cores_sum;
+    bool plentiful = h->p->world->groups[h->group].demand_permille * (uint64_t)PLENTIFUL_PART <= h->cores_sum;
     uint64_t strays = set->peak - set->demand;
 
-    return set->demand + (set->apart ? strays * 4 / 3 : plentiful ? strays : 0);
+    return set->demand + (set->apart ? strays * APART_PERCENT / 100 : plentiful ? strays : 0);
 }
 
 /* Whether it is few who share, and no node holds them. */

@@ -25,8 +25,9 @@
 /* So many rounds what buddies share waits for their node: the fast rounds at first, and some behind them. */
 #define BUDDIES_ROUNDS 32U
 
-/* A node on which less than three quarters as many of a set live as on another one is none for its memory: of three
- * threads, two on one node, two are beside what is there, and one and a half beside what is dealt out. */
+/* A node on which less than three quarters as many of a set live as on another one, a choice of ours, is none for its
+ * memory: of three threads, two on one node, two are beside what is there, and one and a half beside what is dealt
+ * out. */
 static uint64_t main_nodes(const uint32_t *lives, uint32_t n_nodes)
 {
     uint64_t nodes = 0;
