@@ -32,6 +32,7 @@ typedef enum HarmKind {
     HARM_PHASES,    /* work that goes over to other memory */
     HARM_CROWD,     /* more threads than CPUs */
     HARM_TEAMS,     /* one process whose threads share memory by twos to eights */
+    HARM_GROWS,     /* processes that begin with one thread */
     HARM_MAX,
     HARM_INVALID = -EINVAL,
 } HarmKind;
@@ -42,6 +43,7 @@ static const char *const harm_names[] = {
     [HARM_RANKS] = "ranks",     [HARM_STREAMS] = "streams",     [HARM_BUILD] = "build",
     [HARM_BACKUP] = "backup",   [HARM_COLLECTOR] = "collector", [HARM_PINNED] = "pinned",
     [HARM_PHASES] = "phases",   [HARM_CROWD] = "crowd",         [HARM_TEAMS] = "teams",
+    [HARM_GROWS] = "grows",
 };
 
 typedef struct HarmMachine {
@@ -214,6 +216,27 @@ static inline void harm_teams(HarmMachine *m)
         harm_pauses(m, 1, 20);
 }
 
+/* One thread reads the input, and then there are many: for good, or in jobs that come and go. */
+static inline void harm_grows(HarmMachine *m)
+{
+    uint32_t n_threads = harm_between(m, 2, MAX(harm_all_cpus(m) / 2, 2));
+
+    if (harm_chance(m, 50)) {
+        harm_workload(m, harm_between(m, 1, 3), n_threads);
+        (void)fprintf(m->f, "SerialSec=%ums\nPrivateMemory=%uM\nMemoryBound=%u%%\n",
+                      harm_between(m, 500, 10000), harm_between(m, 1, 64), harm_between(m, 15, 60));
+        if (harm_chance(m, 30))
+            (void)fprintf(m->f, "ForkSec=%ums\n", harm_between(m, 1, 500));
+    } else {
+        harm_finite(m, n_threads, harm_between(m, 500, 6000), harm_between(m, 20, 90));
+        (void)fprintf(m->f, "SerialSec=%ums\n", harm_between(m, 100, 1000));
+    }
+    if (harm_chance(m, 60))
+        (void)fprintf(m->f, "SharedMemory=%uM\nSharedAccess=%u%%\n", harm_between(m, 16, 512),
+                      harm_between(m, 40, 100));
+    harm_touch(m);
+}
+
 static inline void harm_work(HarmMachine *m, HarmKind kind)
 {
     switch (kind) {
@@ -280,6 +303,9 @@ static inline void harm_work(HarmMachine *m, HarmKind kind)
         return;
     case HARM_TEAMS:
         harm_teams(m);
+        return;
+    case HARM_GROWS:
+        harm_grows(m);
         return;
     default: /* HARM_CROWD */
         harm_heaps(m, harm_between(m, m->n_cpus, 2 * m->n_cpus));

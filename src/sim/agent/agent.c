@@ -180,18 +180,21 @@ int agent_tick(Engine *e, Agent *agent, SimTick *tick)
 {
     uint64_t slow_nsec = e->constants->slow_tick_usec * NSEC_PER_USEC;
     bool slow = agent->n_ticks++ == 0 || e->now_nsec >= agent->slow_nsec + slow_nsec;
+    bool discovers = slow || agent->n_forked != e->n_forked; /* as /proc/loadavg tells */
     int r;
 
     agent_move(e, agent);
-    if (slow) {
+    if (slow)
         agent->slow_nsec = e->now_nsec;
+    if (discovers) {
+        agent->n_forked = e->n_forked;
         r = sense_discover(e, agent);
         if (r < 0)
             return r;
         agent_watch_foresee(e, agent);
     }
     r = sense_sample(e, agent, slow);
-    if (r == 0 && !slow)
+    if (r == 0 && !discovers)
         r = sense_memory(e, agent, true);
     if (r == 0)
         r = decide_and_act(e, agent, slow, tick);

@@ -2,8 +2,8 @@
 
 /* What probe would see: which processes a policy matches, and what their threads and the CPUs did in the last tick.
  * As there, a thread's first reading says nothing yet, the CPU a thread ran on last is read only for holders of
- * leases and, in turn, for threads that wait, and threads are found in slow ticks only. Nothing is ever unreadable
- * here, and threads that sleep are read in each tick. */
+ * leases and, in turn, for threads that wait. Nothing is ever unreadable here, and threads that sleep are read in each
+ * tick. */
 
 #include "plan/group.h"
 #include "plan/home/sharing.h"

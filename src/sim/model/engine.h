@@ -210,6 +210,7 @@ typedef struct Agent {
     int64_t *changes; /* by group number: of its home, after the settle time */
     size_t changes_capacity;
     uint64_t slow_nsec;
+    uint64_t n_forked; /* Engine.n_forked when it discovered last */
     int64_t count[SIM_METRIC_MAX];
     uint64_t overloaded_sum;
 } Agent;
@@ -230,6 +231,7 @@ struct Engine {
 
     uint64_t now_nsec, end_nsec, settle_nsec;
     uint64_t n_events, n_events_max;
+    uint64_t n_forked; /* threads */
     Heap heap;
 
     Cpu *cpus; /* [topology->cpu_limit] */

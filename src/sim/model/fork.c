@@ -289,6 +289,7 @@ static void fork_one(Engine *e, uint32_t index, Family *family)
     if (w->displaced_usec == 0 && is_displaced(w, family->n_forked))
         cpu = next_node_cpu(e, thread, cpu);
     family->n_forked++;
+    e->n_forked++;
     thread_born(e, index, cpu);
 }
 
@@ -296,7 +297,8 @@ void fork_event(Engine *e, uint32_t index)
 {
     Family *family = &e->families[index];
     const SimWorkload *w = &e->spec->workloads[family->workload];
-    uint32_t n = w->stagger_usec > 0 ? 1 : w->n_threads;
+    bool serial = family->n_forked == 0 && w->serial_usec > 0;
+    uint32_t n = serial || w->stagger_usec > 0 ? 1 : w->n_threads - family->n_forked;
     uint64_t next = HEAP_NEVER;
 
     e->actor = (uint32_t)family->launcher_cpu;
@@ -307,7 +309,7 @@ void fork_event(Engine *e, uint32_t index)
     for (uint32_t i = 0; i < n && !e->error; i++)
         fork_one(e, family->first + family->n_forked, family);
     if (family->n_forked < w->n_threads)
-        next = e->now_nsec + w->stagger_usec * NSEC_PER_USEC;
+        next = e->now_nsec + (serial ? w->serial_usec : w->stagger_usec) * NSEC_PER_USEC;
     else if (change_usec(w) > 0)
         next = MAX(family->start_nsec + change_usec(w) * NSEC_PER_USEC, e->now_nsec);
     heap_set(&e->heap, e->item_family + index, next);

@@ -143,6 +143,7 @@ const ConfKey sim_scenario_keys[] = {
     {"Workload", "StartSec", conf_parse_span, &range_span, WORKLOAD(start_usec), "0", SPAN, NULL},
     {"Workload", "ArrivalSec", parse_dist, NULL, WORKLOAD(arrival), "0", DIST, NULL},
     {"Workload", "ForkSec", conf_parse_span, &range_span, WORKLOAD(stagger_usec), "0", SPAN, NULL},
+    {"Workload", "SerialSec", conf_parse_span, &range_span, WORKLOAD(serial_usec), "0", SPAN, NULL},
     {"Workload", "AsleepSec", conf_parse_span, &range_span, WORKLOAD(asleep_usec), "0", SPAN, NULL},
     {"Workload", "WorkSec", conf_parse_span, &range_span, WORKLOAD(work_usec), "0", SPAN, NULL},
     {"Workload", "BurstSec", parse_dist, NULL, WORKLOAD(burst), "0", DIST, NULL},

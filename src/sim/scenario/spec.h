@@ -130,6 +130,7 @@ typedef struct SimWorkload {
     uint64_t start_usec;   /* when the first process starts */
     SimDist arrival;       /* between the starts of two processes; constant 0: all at once */
     uint64_t stagger_usec; /* between two forks of one launcher; 0: all in one instant */
+    uint64_t serial_usec;  /* from the first of them to the second: what a program does before it has threads */
     uint64_t
         asleep_usec; /* threads are born asleep, invisible to fork placement, and wake so long after the process
                             * started, all at once; 0: born runnable */

@@ -123,6 +123,21 @@ static void test_born_later(void **state)
     }
 }
 
+/* Who begins is found in the next tick, and need not wait for a slow one. */
+static void test_newcomers(void **state)
+{
+    CLEANUP(sim_spec_free_p)
+    SimSpec *spec = engine_parse(
+        "[Scenario]\nDurationSec=2s\n" TWO_NODES
+        "[Workload a]\nThreads=3\nSerialSec=350ms\nStartSec=250ms\nStartNodes=1\n" HOME("a", "0"));
+    CLEANUP(sim_result_free_p) SimResult *result = engine_run(spec, 0, 1);
+
+    assert_int_equal(*sim_result_used(result, 4, 0), 1000);
+    assert_int_equal(*sim_result_used(result, 8, 0), 3000);
+    assert_int_equal(engine_value(result, SIM_METRIC_HOMES),
+                     2); /* who is born in a home is noted to be there */
+}
+
 /* A policy that asks for a size is asked again until the process has it. */
 static void test_match_later(void **state)
 {
@@ -157,10 +172,10 @@ static void test_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_overload),   cmocka_unit_test(test_steal),
-        cmocka_unit_test(test_recall),     cmocka_unit_test(test_hands_off),
-        cmocka_unit_test(test_born_later), cmocka_unit_test(test_match_later),
-        cmocka_unit_test(test_end),
+        cmocka_unit_test(test_overload),    cmocka_unit_test(test_steal),
+        cmocka_unit_test(test_recall),      cmocka_unit_test(test_hands_off),
+        cmocka_unit_test(test_newcomers),   cmocka_unit_test(test_born_later),
+        cmocka_unit_test(test_match_later), cmocka_unit_test(test_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
