@@ -91,6 +91,7 @@ typedef struct PlannerGroup {
     uint64_t few_permille;     /* of what is seen, what few threads share whom a node holds */
     uint32_t variance_permille; /* how what they want strays, in permille of a CPU squared */
     uint64_t begun_permille;   /* what those will want more who began to run within this tick */
+    uint32_t n_fresh;          /* threads of which nothing is known yet */
     PackNodes allowed, chosen;
     bool bound;                 /* nobody of it can be placed: somebody else has bound all its threads to CPUs */
     uint64_t newest_usec;     /* when the last of its processes was first seen */

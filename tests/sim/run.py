@@ -114,6 +114,11 @@ TWINS = {
         ("all share all", {"SharedBy=8": ""}),
     ],
     "s-divided": [("no team has nodes", {"Daemon=yes": "Off=divided"}), ("all share all", {"SharedBy=3": ""})],
+    "s-serial": [
+        ("the first home is for one", {"Daemon=yes": "Off=begun"}),
+        ("it is given at once", {"Daemon=yes": "Off=in-place"}),
+        ("all are there from the beginning", {"SerialSec=1200ms": ""}),
+    ],
     "s-spills": [("teams are whole", {"Daemon=yes": "Off=spill"})],
     "s-few": [("all are together", {"Daemon=yes": "Off=few"}), ("all share all", {"SharedBy=4": ""})],
     "s-bound": [("who is bound is not counted where it is", {"Daemon=yes": "Off=bound"})],

@@ -93,6 +93,7 @@ void demand_gather(const World *world, const Group *group, PlannerGroup *g, cons
 {
     gather_use(world, group, g, task);
     gather_begun(g, task);
+    g->n_fresh += task->fresh;
 }
 
 static void gather_few(const World *world, const Process *process, const BuddySet *sets, uint64_t largest,

@@ -96,8 +96,8 @@ static bool is_crowded(const Planner *p, const Group *group)
 bool outgrown_starves(const Planner *p, const Group *group)
 {
     return rule_holds(p->world, ABLATION_STARVES) && group->home && !group->gone &&
-           overflows(group->run_permille, group->wait_permille) && overflows_by_far(p, group) &&
-           overflowed(p->world, group) && is_idle_elsewhere(p, group->home);
+           overflows(group->run_permille, group->wait_permille) && overflowed(p->world, group) &&
+           is_idle_elsewhere(p, group->home);
 }
 
 bool outgrown_holds(const Planner *p, const Group *group)

@@ -12,6 +12,6 @@
  * counted last, since nothing of that helps on a full machine. */
 bool outgrown_holds(const Planner *p, const Group *group);
 
-/* Of any home, whenever it was given: nearly twice as much is wanted of it as it has, its threads wait in two ticks in
- * a row, and CPUs elsewhere are idle. Where memory is, or is about to be, does not matter then. */
+/* Of any home, whenever it was given: its threads wait for more than a quarter of what they want, in two ticks in a
+ * row, and CPUs elsewhere are idle. Where memory is, or is about to be, does not matter then. */
 bool outgrown_starves(const Planner *p, const Group *group);

@@ -45,6 +45,15 @@ static bool use_decides(const Planner *p, size_t index, const uint64_t *memory, 
                pack_limit((uint64_t)(n - 1) * n_cpus * LOAD_FULL_PERMILLE);
 }
 
+/* Most of its threads have just begun, and what they do is known from the next tick on. */
+static bool awaits_loads(const Planner *p, size_t index)
+{
+    const Group *group = &p->world->groups[index];
+
+    return rule_holds(p->world, ABLATION_BEGUN) && !group->home && !group->roams &&
+           p->s->groups[index].n_fresh > group->n_tasks / 2;
+}
+
 /* Its first home need not be a guess: where its memory is will be known in a moment, and so will who uses it. Of a
  * single thread that is where it runs, most likely. */
 static bool awaits_evidence(const Planner *p, size_t index, const uint64_t *memory, const DemandShare *share)
@@ -86,7 +95,7 @@ void choose_wait(Planner *p, size_t index, const uint64_t *memory, const uint64_
                  const DemandShare *share, bool all_busy)
 {
     PlannerGroup *g = &p->s->groups[index];
-    bool awaits = awaits_evidence(p, index, memory, share);
+    bool awaits = awaits_loads(p, index) || awaits_evidence(p, index, memory, share);
 
     g->put_off = awaits || (all_busy && waits_in_vain(p, index, memory, ran));
     g->put_off_for = awaits ? PLAN_REASON_USE_AWAITED : PLAN_REASON_ALL_BUSY;

@@ -26,6 +26,13 @@
 /* Who ran and waited less did not work in a tick. */
 #define WORK_PERMILLE 50U
 
+/* Who waits so much of the time is better off elsewhere. A choice of ours. */
+#define WAITS_PERMILLE 250U
+
+/* For so many times MinAgeSec=, ten seconds, a program that works with one thread where it belongs may be about to
+ * begin others: what it does first, reading and touching its memory, takes no longer, mostly. */
+#define SERIAL_AGES 10U
+
 /* Different masks of one process dealt with in one tick; more wait for the next. */
 #define FROM_MAX 8U
 
@@ -375,51 +382,63 @@ static void home_threads(Planner *p, const Process *process, const Policy *polic
     }
 }
 
-/* Whether it is all of its group, one thread of it works, and that and all memory is in its home as it is. */
-static bool is_in_place(const Planner *p, const Process *process, const Task *tasks, size_t n, CpuMask due)
+/* How old a process must be that is all of its group, and of which one thread works, beside all of its memory, and
+ * hardly waits: it needs no home yet, and still less where that is to be. Of others 0. */
+static uint64_t age_in_place(const Planner *p, const Policy *policy, const Process *process,
+                             const Task *tasks, size_t n, CpuMask due)
 {
-    const PlannerGroup *g = &p->s->groups[process->group.i];
+    const TopologyCpu *cpu = NULL;
     uint64_t outside = 0;
     size_t n_at_work = 0;
+    bool here = true;
 
     for (size_t i = 0; i < n; i++) {
         if (tasks[i].gone || tasks[i].run_permille + tasks[i].wait_permille < WORK_PERMILLE)
             continue;
-        n_at_work++;
-        if (tasks[i].last_cpu.i < 0 || !hwloc_bitmap_isset(due, (unsigned)tasks[i].last_cpu.i))
-            return false;
+        cpu = topology_cpu(p->world->topology, tasks[i].last_cpu);
+        if (!cpu || tasks[i].wait_permille >= WAITS_PERMILLE || n_at_work++ > 0)
+            return 0;
+        here = hwloc_bitmap_isset(due, (unsigned)tasks[i].last_cpu.i);
     }
-    if (n_at_work > 1 || p->world->groups[process->group.i].n_tasks != n)
-        return false;
     for (uint32_t i = 0; process->node_bytes && i < p->world->topology->n_nodes; i++)
-        outside += hwloc_bitmap_isset(g->home_nodes, i) ? 0 : process->node_bytes[i];
-    return process->node_bytes && outside < FOLLOW_FEW_BYTES;
+        outside += cpu && cpu->node.i == (int32_t)i ? 0 : process->node_bytes[i];
+    if (!process->node_bytes || outside >= FOLLOW_FEW_BYTES ||
+        p->world->groups[process->group.i].n_tasks != n || !rule_holds(p->world, ABLATION_IN_PLACE))
+        return 0;
+    return policy->min_age_usec * (here ? SERIAL_AGES : 1);
 }
 
-/* Returns whether the process is at home or on its way. A home of Mode=fixed waits until a process is old enough,
- * unless somebody assigned it; one that was chosen does not, because memory is first touched early (P4), and only
- * the choice of another one does. But a first one does when the process is there already: it may be setting itself
- * up, for threads that the kernel spreads over all CPUs if they are let. */
+/* How old it must be to get its home. A home of Mode=fixed waits until a process is old enough, unless somebody
+ * assigned it; one that was chosen does not, because memory is first touched early (P4), and only the choice of
+ * another one does. But a first one does when the process is there already: it may be setting itself up, for threads
+ * that the kernel spreads over all CPUs if they are let. */
+static uint64_t age_for_home(const Planner *p, const Policy *policy, const Process *process,
+                             const Task *tasks, size_t n, CpuMask due)
+{
+    const Group *group = &p->world->groups[process->group.i];
+
+    if (!policy_chooses_nodes(policy))
+        return process->assigned ? 0 : policy->min_age_usec;
+    return group->home || group->roams ? 0 : age_in_place(p, policy, process, tasks, n, due);
+}
+
+/* Returns whether the process is at home or on its way. */
 static bool home_process(Planner *p, const Process *process, CpuMask due)
 {
     const Policy *policy = p->s->workloads[process->workload.i].policy;
     uint64_t age = p->world->now_usec - MIN(process->started_usec, p->world->now_usec);
-    const Group *group = &p->world->groups[process->group.i];
+    uint64_t limit;
     HomeNeed need = {0};
     const Task *tasks;
     size_t n;
-    bool waits;
 
     tasks = &p->world->tasks[world_process_tasks(p->world, process, &n)];
     collect_needs(p, process, policy, tasks, n, due, &need);
     if (need.n_from == 0)
         return true;
-    waits = policy_chooses_nodes(policy)
-                ? !group->home && !group->roams && rule_holds(p->world, ABLATION_IN_PLACE) &&
-                      is_in_place(p, process, tasks, n, due)
-                : !process->assigned;
-    if (age < policy->min_age_usec && waits) {
-        refuse_process(p, PLAN_REASON_TOO_YOUNG, process, age, policy->min_age_usec);
+    limit = age_for_home(p, policy, process, tasks, n, due);
+    if (age < limit) {
+        refuse_process(p, PLAN_REASON_TOO_YOUNG, process, age, limit);
         return false;
     }
     if (need.apart) {

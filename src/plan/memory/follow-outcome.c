@@ -158,13 +158,24 @@ bool follow_holds(const World *world, const PolicySet *policies, const Process *
            leads_home(world, group, process);
 }
 
+/* It has twice the memory that was found: what was found says little of where it is. */
+static bool has_grown(const World *world, const Process *process)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < world->topology->n_nodes; i++)
+        sum += process->node_bytes[i];
+    return process->rss_bytes / 2 > sum;
+}
+
 bool follow_wants_look(const World *world, const Process *process)
 {
     const Group *group = process->group.i >= 0 ? &world->groups[process->group.i] : NULL;
+    bool lives = group && (group->home || group->roams || follow_is_pinned(world, process));
 
-    return group && (group->home || group->roams || follow_is_pinned(world, process)) &&
-           process->node_bytes && !process->memory.to &&
-           process->node_bytes_usec <= MAX(group->last_home_usec, process->memory.over_usec);
+    return group && process->node_bytes && !process->memory.to &&
+           (lives ? process->node_bytes_usec <= MAX(group->last_home_usec, process->memory.over_usec)
+                  : has_grown(world, process));
 }
 
 /* Example: 1.25 GiB/s at 5 %, half of that at 10 %, and as many as can be below 1 %. */

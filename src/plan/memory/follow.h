@@ -46,7 +46,8 @@ bool follow_holds(const World *world, const PolicySet *policies, const Process *
 bool follow_is_pinned(const World *world, const Process *process);
 bool follow_is_pinned_to(const World *world, const Process *process, CpuMask nodes);
 
-/* Whether what is known of its memory is older than its home or the last move, so that another look is due. */
+/* Whether what is known of its memory is older than its home or the last move, or, while it has no home, half of
+ * what it has or less, so that another look is due. */
 bool follow_wants_look(const World *world, const Process *process);
 
 /* P20: bytes a second that all orders together may move to a node while others wait for memory; 0: as many as can

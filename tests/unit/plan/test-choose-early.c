@@ -71,8 +71,8 @@ static void test_outgrown(void **state)
     }
 }
 
-/* A process of which one thread works, beside all of its memory, is confined to that only when MinAgeSec= is over:
- * others may be about to begin. */
+/* A process of which one thread works, beside all of its memory, gets a home only after ten times MinAgeSec=: others
+ * may be about to begin. Not when it waits where it is; and it matters not which node it is to have then. */
 static void test_in_place(void **state)
 {
     enum {
@@ -81,26 +81,68 @@ static void test_in_place(void **state)
         TWO_THREADS,
         ELSEWHERE,
         MEMORY_ELSEWHERE,
+        WAITS,
+        HOME_ELSEWHERE,
         CASES
     };
 
     for (int i = 0; i < CASES; i++) {
+        bool stays = i == IN_PLACE || i == ONE_SLEEPS || i == HOME_ELSEWHERE;
         CLEANUP(fixture_done) Fixture f;
 
         fixture_init(&f, SMALL);
         fixture_policy(&f, "a", AUTO);
+        if (i == HOME_ELSEWHERE) { /* others fill the node it runs on */
+            add_job(&f, 200, 2, 0, 1);
+            set_memory(&f, 200, (uint64_t[]){1000, 0});
+            set_demand(&f, 200, 1000, 0);
+            fixture_home(&f);
+            assert_nodes(&f, 200, "0");
+        }
         add_job(&f, 100, i == ONE_SLEEPS || i == TWO_THREADS ? 2 : 1, i == ELSEWHERE ? 2 : 0, 1);
         if (i == ONE_SLEEPS)
             fixture_find(&f, 100, 101)->run_permille = 0;
-        f.world->processes[0].started_usec = f.world->processes[0].first_seen_usec = f.world->now_usec;
-        f.world->groups[0].first_seen_usec = f.world->now_usec;
+        world_process(f.world, 100)->started_usec = world_process(f.world, 100)->first_seen_usec =
+            f.world->now_usec;
+        f.world->groups[world_process(f.world, 100)->group.i].first_seen_usec = f.world->now_usec;
         set_memory(&f, 100, (uint64_t[]){1000, i == MEMORY_ELSEWHERE ? 3 : 0});
+        if (i == WAITS)
+            set_demand(&f, 100, 600, 400);
         fixture_home(&f);
-        assert_nodes(&f, 100, i <= ONE_SLEEPS ? NULL : "0");
-        assert_int_equal(f.plan.n_refused[PLAN_REASON_TOO_YOUNG], i <= ONE_SLEEPS);
+        assert_nodes(&f, 100, stays ? NULL : "0");
+        assert_int_equal(f.plan.n_refused[PLAN_REASON_TOO_YOUNG], stays);
+        seconds(&f, 9);
+        fixture_home(&f);
+        assert_nodes(&f, 100, stays ? NULL : "0");
         seconds(&f, 1);
         fixture_home(&f);
-        assert_nodes(&f, 100, "0");
+        assert_nodes(&f, 100, i == HOME_ELSEWHERE ? "1" : "0");
+    }
+}
+
+/* A program without a home, most of whose threads have just begun, gets one when it is known what they do. */
+static void test_fresh(void **state)
+{
+    for (unsigned n_fresh = 1; n_fresh < 4; n_fresh++) {
+        CLEANUP(fixture_done) Fixture f;
+
+        fixture_init(&f, SMALL);
+        fixture_policy(&f, "a", AUTO);
+        add_job(&f, 100, 4, 0, 1);
+        for (pid_t tid = 100; tid < 104; tid++) {
+            Task *task = fixture_find(&f, 100, tid);
+
+            task->fresh = tid >= 104 - (pid_t)n_fresh;
+            task->run_permille = task->run_ewma_permille = task->fresh ? 0 : 1000;
+        }
+        set_memory(&f, 100, (uint64_t[]){500, 500});
+        fixture_home(&f);
+        assert_int_equal(group_of(&f, 100)->home || group_of(&f, 100)->roams, n_fresh <= 2);
+        set_demand(&f, 100, 1000, 0);
+        for (size_t i = 0; i < f.world->n_tasks; i++)
+            f.world->tasks[i].fresh = false;
+        fixture_home(&f);
+        assert_true(group_of(&f, 100)->home || group_of(&f, 100)->roams);
     }
 }
 
@@ -423,7 +465,7 @@ int main(void)
         cmocka_unit_test(test_crowded_in_part), cmocka_unit_test(test_begun),
         cmocka_unit_test(test_settled),         cmocka_unit_test(test_lies_apart),
         cmocka_unit_test(test_need_not_wait),   cmocka_unit_test(test_needs_both),
-        cmocka_unit_test(test_uneven),
+        cmocka_unit_test(test_uneven),          cmocka_unit_test(test_fresh),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

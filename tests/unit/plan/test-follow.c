@@ -51,6 +51,24 @@ static void test_follows(void **state)
     assert_int_equal(f.plan.n_refused[PLAN_REASON_MEMORY_NEAR], 0);
 }
 
+/* Who has no home yet is looked at again when it has twice the memory that was found. */
+static void test_grown(void **state)
+{
+    CLEANUP(fixture_done) Fixture f;
+    Process *process;
+
+    setup(&f, "[Placement]\nMode=auto\n");
+    set_memory(&f, 10, 8 * MIB, 8 * MIB);
+    process = world_process(f.world, 10);
+    assert_true(process->group.i >= 0 && !f.world->groups[process->group.i].home);
+    process->rss_bytes = 32 * MIB;
+    assert_false(follow_wants_look(f.world, process));
+    process->rss_bytes = 40 * MIB;
+    assert_true(follow_wants_look(f.world, process));
+    set_memory(&f, 10, 20 * MIB, 20 * MIB);
+    assert_false(follow_wants_look(f.world, process));
+}
+
 /* Of a home of two nodes it is not known which one a block is for: what lies on either stays. */
 static void test_never_inside_the_home(void **state)
 {
@@ -429,6 +447,7 @@ static void test_check(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_grown),
         cmocka_unit_test(test_follows),
         cmocka_unit_test(test_never_inside_the_home),
         cmocka_unit_test(test_refusals),
