@@ -76,7 +76,7 @@ static int check_file(const char *path, const struct stat *st, bool change, char
     return 0;
 }
 
-static int open_file(const char *path, bool change, JournalFile *ret, char **ret_error)
+int journal_file_open(const char *path, bool change, JournalFile *ret, char **ret_error)
 {
     const int flags = change ? O_RDWR | O_APPEND | O_CREAT : O_RDONLY;
     CLEANUP(journal_file_done) JournalFile file = JOURNAL_FILE_NULL;
@@ -117,16 +117,6 @@ static int open_file(const char *path, bool change, JournalFile *ret, char **ret
         .length = st.st_size,
     };
     return 0;
-}
-
-int journal_file_open(const char *path, JournalFile *ret, char **ret_error)
-{
-    return open_file(path, true, ret, ret_error);
-}
-
-int journal_file_open_reading(const char *path, JournalFile *ret, char **ret_error)
-{
-    return open_file(path, false, ret, ret_error);
 }
 
 void journal_file_done(JournalFile *file)

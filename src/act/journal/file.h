@@ -25,11 +25,9 @@ typedef struct JournalFile {
 /* Opens the file, or makes it. Only a regular file with one name, owned by this process's user and writable by no
  * other, in a directory that nobody but root and this user can write to, is accepted: its contents decide whose
  * masks get changed. 0, or -errno with a malloc'd sentence in *ret_error (NULL when memory is out); -EPERM: not to
- * be trusted. */
-int journal_file_open(const char *path, JournalFile *ret, char **ret_error);
-/* The same to read only: -ENOENT when there is none, without a sentence. A file of
- * root's is believed by everybody. */
-int journal_file_open_reading(const char *path, JournalFile *ret, char **ret_error);
+ * be trusted. Without `change` it is opened to read only: -ENOENT, without a sentence, when there is none; and a file
+ * of root's is believed by everybody. */
+int journal_file_open(const char *path, bool change, JournalFile *ret, char **ret_error);
 void journal_file_done(JournalFile *file);
 
 /* Reads it whole: at most JOURNAL_FILE_MAX bytes, *ret_more says whether there were more. Malloc'd and terminated. */

@@ -115,7 +115,7 @@ int journal_open(const char *path, int root_fd, Journal **ret, char **ret_error)
     int r = journal_new(root_fd, &journal, ret_error);
 
     if (r == 0)
-        r = journal_file_open(path, &journal->file, ret_error);
+        r = journal_file_open(path, true, &journal->file, ret_error);
     if (r < 0)
         return r;
     r = load(journal, ret_error);
@@ -146,7 +146,7 @@ int journal_open_reading(const char *path, int root_fd, Journal **ret, char **re
     int r = journal_new(root_fd, &journal, ret_error);
 
     if (r == 0)
-        r = journal_file_open_reading(path, &journal->file, ret_error);
+        r = journal_file_open(path, false, &journal->file, ret_error);
     if (r == 0)
         r = load_reading(journal);
     if (r < 0)
@@ -190,33 +190,41 @@ static int append(Journal *journal, const char *text, size_t len)
 }
 
 /* Appends the lines and only then takes them in, by reading them: so what is noted is what a later process will
- * read. */
-static int append_and_note(Journal *journal, FILE *lines, char **text, size_t *len)
+ * read. 0, -ENOMEM, or another -errno when they cannot be appended. */
+static int note_text(Journal *journal, const char *text, size_t len)
 {
-    bool failed = ferror(lines) != 0;
-    int r;
+    int r = len > 0 ? append(journal, text, len) : 0;
 
-    if (fclose(lines) != 0 || failed)
-        return -ENOMEM;
-    if (*len == 0)
-        return 0;
-    r = append(journal, *text, *len);
-    if (r < 0)
-        return r;
-    r = journal_text_take(journal, *text, *len);
-    return r < 0 ? r : 0;
+    return r < 0 || len == 0 ? r : MIN(journal_text_take(journal, text, len), 0);
 }
 
-/* Notes the lines that `print` writes to `out`. 0, -ENOMEM, or another -errno when they cannot be appended. */
-#define NOTE(journal, out, print)                                     \
-    ({                                                                \
-        CLEANUP_FREE char *_text = NULL;                              \
-        size_t _len = 0;                                              \
-        FILE *out = open_memstream(&_text, &_len);                    \
-        if (out)                                                      \
-            print;                                                    \
-        out ? append_and_note(journal, out, &_text, &_len) : -ENOMEM; \
-    })
+/* The same of what `print` writes of an object. */
+static int note_printed(Journal *journal, int (*print)(FILE *out, const void *object), const void *object)
+{
+    size_t len = 0;
+    CLEANUP_FREE char *text = format_printed(print, object, &len);
+
+    return text ? note_text(journal, text, len) : -ENOMEM;
+}
+
+/* One line. */
+typedef struct Note {
+    JournalLine line;
+    const void *value;
+} Note;
+
+static int print_note(FILE *out, const void *object)
+{
+    const Note *note = object;
+
+    journal_text_write(out, note->line, note->value);
+    return 0;
+}
+
+static int note(Journal *journal, JournalLine line, const void *value)
+{
+    return note_printed(journal, print_note, &(Note){line, value});
+}
 
 bool journal_is_applied(const JournalProcess *process, hwloc_const_bitmap_t mask)
 {
@@ -231,79 +239,78 @@ static bool same_original(JournalOriginal a, JournalOriginal b)
     return a.whole == b.whole && hwloc_bitmap_isequal(a.mask, b.mask);
 }
 
-/* A thread that has the mask already will not be told from one that gets it. */
-static void write_own(Journal *journal, FILE *out, const JournalProcess *process, const JournalChange *change)
+static void write_thread(FILE *out, const JournalChange *change, TaskKey task, JournalOriginal original)
 {
-    JournalOriginal original = {.mask = change->mask};
+    const JournalThread thread = {
+        .pid = change->process.pid,
+        .tid = task.tid,
+        .start_ticks = change->process.start_ticks,
+        .born_ticks = task.start_ticks,
+        .original = original,
+    };
 
-    for (size_t i = 0; i < change->n_own; i++) {
-        const TaskKey *task = &change->own[i];
-
-        if (process && same_original(journal_original(journal, process, *task), original))
-            continue;
-        journal_text_thread(out, &(JournalThread){
-                                     .pid = change->process.pid,
-                                     .tid = task->tid,
-                                     .start_ticks = change->process.start_ticks,
-                                     .born_ticks = task->start_ticks,
-                                     .original = original,
-                                 });
-    }
+    journal_text_write(out, JOURNAL_LINE_THREAD, &thread);
 }
 
-/* The lines that are missing for this change. */
-static void write_change(Journal *journal, FILE *out, const JournalChange *change)
+static void write_process(FILE *out, const JournalChange *change)
 {
+    const JournalProcess process = {
+        .pid = change->process.pid,
+        .pgrp = change->process.pgrp,
+        .session = change->process.session,
+        .start_ticks = change->process.start_ticks,
+        .place = change->place,
+        .since_ticks = change->since_ticks,
+        .original = change->original,
+    };
+
+    journal_text_write(out, JOURNAL_LINE_PROCESS, &process);
+}
+
+typedef struct Change {
+    const Journal *journal;
+    const JournalChange *change;
+} Change;
+
+/* The lines that are missing for this change. */
+static int print_change(FILE *out, const void *object)
+{
+    const Journal *journal = ((const Change *)object)->journal;
+    const JournalChange *change = ((const Change *)object)->change;
     const ActProcess *p = &change->process;
     const JournalProcess *process = journal_process(journal, p->pid, p->start_ticks);
+    const JournalOriginal own = {.mask = change->mask};
 
     if (!process || (process->released_ticks > 0 && !change->ours))
-        journal_text_process(out, &(JournalProcess){
-                                      .pid = p->pid,
-                                      .pgrp = p->pgrp,
-                                      .session = p->session,
-                                      .start_ticks = p->start_ticks,
-                                      .place = change->place,
-                                      .since_ticks = change->since_ticks,
-                                      .original = change->original,
-                                  });
+        write_process(out, change);
     /* Also what the thread had when it was managed before. */
     if (process && !change->ours &&
         !same_original(journal_original(journal, process, change->task), change->original))
-        journal_text_thread(out, &(JournalThread){
-                                     .pid = p->pid,
-                                     .tid = change->task.tid,
-                                     .start_ticks = p->start_ticks,
-                                     .born_ticks = change->task.start_ticks,
-                                     .original = change->original,
-                                 });
-    write_own(journal, out, process, change);
+        write_thread(out, change, change->task, change->original);
+    /* A thread that has the mask already will not be told from one that gets it. */
+    for (size_t i = 0; i < change->n_own; i++)
+        if (!process || !same_original(journal_original(journal, process, change->own[i]), own))
+            write_thread(out, change, change->own[i], own);
     if (!process || !journal_is_applied(process, change->mask))
-        journal_text_mask(out, p->pid, p->start_ticks, change->mask);
+        journal_text_write(out, JOURNAL_LINE_MASK, &(JournalMask){p->pid, p->start_ticks, change->mask});
     if (change->passage)
-        journal_text_passage(out, change->passage);
+        journal_text_write(out, JOURNAL_LINE_PASSAGE, change->passage);
+    return 0;
 }
 
 int journal_note_change(Journal *journal, const JournalChange *change)
 {
-    return NOTE(journal, out, write_change(journal, out, change));
-}
-
-static int note_line(Journal *journal, const char *line)
-{
-    int r = append(journal, line, strlen(line));
-
-    return r < 0 ? r : journal_text_take(journal, line, strlen(line));
+    return note_printed(journal, print_change, &(Change){journal, change});
 }
 
 int journal_note_settled(Journal *journal)
 {
-    return note_line(journal, "settled\n");
+    return note_text(journal, "settled\n", strlen("settled\n"));
 }
 
 int journal_note_checked(Journal *journal)
 {
-    return note_line(journal, "checked\n");
+    return note_text(journal, "checked\n", strlen("checked\n"));
 }
 
 int journal_note_released(Journal *journal, JournalProcess *process, uint64_t ticks)
@@ -311,7 +318,7 @@ int journal_note_released(Journal *journal, JournalProcess *process, uint64_t ti
     JournalProcess released = *process;
 
     released.released_ticks = MAX(ticks, 1U);
-    return NOTE(journal, out, journal_text_released(out, &released));
+    return note(journal, JOURNAL_LINE_RELEASED, &released);
 }
 
 static bool is_before(const JournalStranger *s, pid_t pid, uint64_t start_ticks)
@@ -357,7 +364,7 @@ int journal_note_stranger(Journal *journal, pid_t pid, uint64_t start_ticks)
 
     if (has_stranger(journal, pid, start_ticks) || journal->n_strangers >= JOURNAL_STRANGERS_MAX)
         return 0;
-    return NOTE(journal, out, journal_text_stranger(out, &stranger));
+    return note(journal, JOURNAL_LINE_STRANGER, &stranger);
 }
 
 JournalFence *journal_fence(const Journal *journal, const char *name, bool memory)
@@ -376,7 +383,7 @@ int journal_note_fence(Journal *journal, const JournalFence *fence)
         known->dropin == fence->dropin && known->inode == fence->inode &&
         hwloc_bitmap_isequal(known->before, fence->before))
         return 0;
-    return NOTE(journal, out, journal_text_fence(out, fence));
+    return note(journal, JOURNAL_LINE_FENCE, fence);
 }
 
 int journal_note_fenced(Journal *journal, const char *name, bool memory, hwloc_const_bitmap_t set)
@@ -387,19 +394,21 @@ int journal_note_fenced(Journal *journal, const char *name, bool memory, hwloc_c
     for (uint32_t i = 0; i < known->n_given; i++)
         if (hwloc_bitmap_isequal(known->given[i], set))
             return 0;
-    return NOTE(journal, out, journal_text_fenced(out, name, memory, set));
+    return note(journal, JOURNAL_LINE_FENCED, &(JournalFenced){name, memory, set});
 }
 
 int journal_note_unfenced(Journal *journal, const char *name, bool memory)
 {
     if (!journal_fence(journal, name, memory))
         return 0;
-    return NOTE(journal, out, journal_text_unfenced(out, name, memory));
+    return note(journal, JOURNAL_LINE_UNFENCED, &(JournalFenced){name, memory});
 }
 
 int journal_note_kept(Journal *journal, bool kept)
 {
-    return journal->kept == kept ? 0 : note_line(journal, kept ? "kept\n" : "unkept\n");
+    const char *line = kept ? "kept\n" : "unkept\n";
+
+    return journal->kept == kept ? 0 : note_text(journal, line, strlen(line));
 }
 
 size_t journal_first(const Journal *journal, pid_t pid)

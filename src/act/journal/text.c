@@ -16,18 +16,6 @@ typedef struct Header {
     char boot[64];
 } Header;
 
-typedef struct MaskLine {
-    pid_t pid;
-    uint64_t start_ticks;
-    CpuMask mask;
-} MaskLine;
-
-typedef struct FencedLine {
-    const char *name;
-    bool memory;
-    CpuMask set;
-} FencedLine;
-
 static const RecordField header_fields[] = {
     {"version", RECORD_U32, offsetof(Header, version), .required = true},
     {"boot", RECORD_CHARS, offsetof(Header, boot), .required = true, .size = sizeof(((Header *)0)->boot)},
@@ -54,9 +42,9 @@ static const RecordField thread_fields[] = {
 };
 
 static const RecordField mask_fields[] = {
-    {"pid", RECORD_INDEX, offsetof(MaskLine, pid), .required = true},
-    {"start", RECORD_U64, offsetof(MaskLine, start_ticks), .required = true},
-    {"mask", RECORD_MASK, offsetof(MaskLine, mask), .required = true},
+    {"pid", RECORD_INDEX, offsetof(JournalMask, pid), .required = true},
+    {"start", RECORD_U64, offsetof(JournalMask, start_ticks), .required = true},
+    {"mask", RECORD_MASK, offsetof(JournalMask, mask), .required = true},
 };
 
 static const RecordField passage_fields[] = {
@@ -94,109 +82,24 @@ static const RecordField fence_fields[] = {
     {"inode", RECORD_U64, offsetof(JournalFence, inode)},
 };
 
-/* The last one is not in an "unfenced" line. */
 static const RecordField fenced_fields[] = {
-    {"name", RECORD_STRING, offsetof(FencedLine, name), .required = true},
-    {"memory", RECORD_BOOL, offsetof(FencedLine, memory)},
-    {"cpus", RECORD_MASK, offsetof(FencedLine, set), .required = true},
+    {"name", RECORD_STRING, offsetof(JournalFenced, name), .required = true},
+    {"memory", RECORD_BOOL, offsetof(JournalFenced, memory)},
+    {"cpus", RECORD_MASK, offsetof(JournalFenced, set), .required = true},
 };
 
-/* Writing */
+/* What any line says; zeroed before. */
+typedef union Line {
+    JournalProcess process; /* the largest */
+    JournalThread thread;
+    JournalMask mask;
+    JournalPassage passage;
+    JournalStranger stranger;
+    JournalFence fence;
+    JournalFenced fenced;
+} Line;
 
-void journal_text_process(FILE *out, const JournalProcess *process)
-{
-    record_write(out, "process", process_fields, ARRAY_SIZE(process_fields), process);
-}
-
-void journal_text_thread(FILE *out, const JournalThread *thread)
-{
-    record_write(out, "thread", thread_fields, ARRAY_SIZE(thread_fields), thread);
-}
-
-void journal_text_mask(FILE *out, pid_t pid, uint64_t start_ticks, hwloc_const_bitmap_t mask)
-{
-    MaskLine line = {.pid = pid, .start_ticks = start_ticks, .mask = mask};
-
-    record_write(out, "mask", mask_fields, ARRAY_SIZE(mask_fields), &line);
-}
-
-void journal_text_passage(FILE *out, const JournalPassage *passage)
-{
-    record_write(out, "narrow", passage_fields, ARRAY_SIZE(passage_fields), passage);
-}
-
-void journal_text_released(FILE *out, const JournalProcess *process)
-{
-    record_write(out, "released", released_fields, ARRAY_SIZE(released_fields), process);
-}
-
-void journal_text_stranger(FILE *out, const JournalStranger *stranger)
-{
-    record_write(out, "stranger", stranger_fields, ARRAY_SIZE(stranger_fields), stranger);
-}
-
-void journal_text_fence(FILE *out, const JournalFence *fence)
-{
-    record_write(out, "fence", fence_fields, ARRAY_SIZE(fence_fields), fence);
-}
-
-void journal_text_fenced(FILE *out, const char *name, bool memory, hwloc_const_bitmap_t set)
-{
-    FencedLine line = {.name = name, .memory = memory, .set = set};
-
-    record_write(out, "fenced", fenced_fields, ARRAY_SIZE(fenced_fields), &line);
-}
-
-void journal_text_unfenced(FILE *out, const char *name, bool memory)
-{
-    FencedLine line = {.name = name, .memory = memory};
-
-    record_write(out, "unfenced", fenced_fields, ARRAY_SIZE(fenced_fields) - 1, &line);
-}
-
-static int print_all(FILE *out, const void *object)
-{
-    const Journal *journal = object;
-    Header header = {.version = JOURNAL_VERSION};
-
-    (void)snprintf(header.boot, sizeof(header.boot), "%s", journal->boot_id);
-    record_write(out, "journal", header_fields, ARRAY_SIZE(header_fields), &header);
-    for (size_t i = 0; i < journal->n_processes; i++) {
-        const JournalProcess *p = &journal->processes[i];
-
-        journal_text_process(out, p);
-        for (size_t k = 0; k < p->n_applied; k++)
-            journal_text_mask(out, p->pid, p->start_ticks, p->applied[k]);
-        if (p->released_ticks > 0)
-            journal_text_released(out, p);
-    }
-    for (size_t i = 0; i < journal->n_threads; i++)
-        journal_text_thread(out, &journal->threads[i]);
-    for (size_t i = 0; i < journal->n_passages; i++) {
-        journal_text_passage(out, &journal->passages[i]);
-        if (journal->passages[i].settled)
-            (void)fputs("settled\n", out);
-    }
-    for (size_t i = 0; i < journal->n_strangers; i++)
-        journal_text_stranger(out, &journal->strangers[i]);
-    for (size_t i = 0; i < journal->n_fences; i++) {
-        const JournalFence *fence = &journal->fences[i];
-
-        journal_text_fence(out, fence);
-        for (size_t k = 0; k < fence->n_given; k++)
-            journal_text_fenced(out, fence->name, fence->memory, fence->given[k]);
-    }
-    if (journal->kept)
-        (void)fputs("kept\n", out);
-    return 0;
-}
-
-char *journal_format(const Journal *journal, size_t *ret_len)
-{
-    return format_printed(print_all, journal, ret_len);
-}
-
-/* Taking in */
+/* Taking in: each takes what was read of a line. */
 
 int journal_thread_compare(const JournalThread *a, const JournalThread *b)
 {
@@ -238,123 +141,96 @@ static int find_process(Journal *journal, RecordReader *reader, pid_t pid, uint6
                                   reader->kind);
 }
 
-static int take_process(Journal *journal, RecordReader *reader)
+static int take_process(Journal *journal, RecordReader *reader, const Line *line)
 {
-    JournalProcess value = {0}, *known;
-    int r = record_read(reader, process_fields, ARRAY_SIZE(process_fields), &value);
-    size_t at;
+    const JournalProcess *value = &line->process;
+    JournalProcess *known = journal_process(journal, value->pid, value->start_ticks);
+    size_t at = journal_first(journal, value->pid);
 
-    if (r < 0)
-        return r;
-    if (value.pid <= 0 || !is_mask(value.original.mask))
+    if (value->pid <= 0 || !is_mask(value->original.mask))
         return record_expected(reader, "a process number and a mask with a CPU in it");
-
-    known = journal_process(journal, value.pid, value.start_ticks);
     if (known) {
-        known->original = value.original;
-        known->pgrp = value.pgrp;
-        known->session = value.session;
-        known->place = value.place;
-        known->since_ticks = value.since_ticks;
+        known->original = value->original;
+        known->pgrp = value->pgrp;
+        known->session = value->session;
+        known->place = value->place;
+        known->since_ticks = value->since_ticks;
         known->released_ticks = 0;
         return 0;
     }
-    at = journal_first(journal, value.pid);
-    while (at < journal->n_processes && journal->processes[at].pid == value.pid &&
-           journal->processes[at].start_ticks < value.start_ticks)
+    while (at < journal->n_processes && journal->processes[at].pid == value->pid &&
+           journal->processes[at].start_ticks < value->start_ticks)
         at++;
     if (!INSERT(journal->processes, journal->processes_capacity, journal->n_processes, at))
         return -ENOMEM;
-    journal->processes[at] = value;
+    journal->processes[at] = *value;
     return 0;
 }
 
-static int take_thread(Journal *journal, RecordReader *reader)
+static int take_thread(Journal *journal, RecordReader *reader, const Line *line)
 {
-    JournalThread value = {0};
+    const JournalThread *value = &line->thread;
     JournalProcess *process;
     size_t at = journal->n_threads;
-    int r = record_read(reader, thread_fields, ARRAY_SIZE(thread_fields), &value);
+    int r = find_process(journal, reader, value->pid, value->start_ticks, &process);
 
     if (r < 0)
         return r;
-    r = find_process(journal, reader, value.pid, value.start_ticks, &process);
-    if (r < 0)
-        return r;
-    if (value.tid <= 0 || !is_mask(value.original.mask))
+    if (value->tid <= 0 || !is_mask(value->original.mask))
         return record_expected(reader, "a thread number and a mask with a CPU in it");
 
-    while (at > 0 && journal_thread_compare(&journal->threads[at - 1], &value) >= 0)
+    while (at > 0 && journal_thread_compare(&journal->threads[at - 1], value) >= 0)
         at--;
-    if (at < journal->n_threads && journal_thread_compare(&journal->threads[at], &value) == 0) {
-        journal->threads[at] = value;
-        return 0;
-    }
-    if (!INSERT(journal->threads, journal->threads_capacity, journal->n_threads, at))
+    if ((at == journal->n_threads || journal_thread_compare(&journal->threads[at], value) != 0) &&
+        !INSERT(journal->threads, journal->threads_capacity, journal->n_threads, at))
         return -ENOMEM;
-    journal->threads[at] = value;
+    journal->threads[at] = *value;
     return 0;
 }
 
-static int take_mask(Journal *journal, RecordReader *reader)
+static int take_mask(Journal *journal, RecordReader *reader, const Line *line)
 {
-    MaskLine value = {0};
+    const JournalMask *value = &line->mask;
     JournalProcess *process;
-    int r = record_read(reader, mask_fields, ARRAY_SIZE(mask_fields), &value);
+    int r = !is_mask(value->mask) ? record_expected(reader, "a mask with a CPU in it")
+                                  : find_process(journal, reader, value->pid, value->start_ticks, &process);
 
-    if (r < 0)
-        return r;
-    if (!is_mask(value.mask))
-        return record_expected(reader, "a mask with a CPU in it");
-    r = find_process(journal, reader, value.pid, value.start_ticks, &process);
-    return r < 0 ? r : add_mask(&process->applied, &process->n_applied, value.mask);
+    return r < 0 ? r : add_mask(&process->applied, &process->n_applied, value->mask);
 }
 
-static int take_passage(Journal *journal, RecordReader *reader)
+static int take_passage(Journal *journal, RecordReader *reader, const Line *line)
 {
-    JournalPassage value = {0};
+    const JournalPassage *value = &line->passage;
     JournalProcess *process;
-    int r = record_read(reader, passage_fields, ARRAY_SIZE(passage_fields), &value);
+    int r = find_process(journal, reader, value->pid, value->start_ticks, &process);
 
     if (r < 0)
         return r;
-    r = find_process(journal, reader, value.pid, value.start_ticks, &process);
-    if (r < 0)
-        return r;
-    if (value.tid <= 0 || value.cpu.i < 0 || value.before.last < 0)
+    if (value->tid <= 0 || value->cpu.i < 0 || value->before.last < 0)
         return record_expected(reader, "a thread number, a CPU and a task number");
     if (!GROW(journal->passages, journal->passages_capacity, journal->n_passages + 1))
         return -ENOMEM;
-    journal->passages[journal->n_passages++] = value;
+    journal->passages[journal->n_passages++] = *value;
     return 0;
 }
 
-static int take_released(Journal *journal, RecordReader *reader)
+static int take_released(Journal *journal, RecordReader *reader, const Line *line)
 {
-    JournalProcess value = {0}, *process;
-    int r = record_read(reader, released_fields, ARRAY_SIZE(released_fields), &value);
+    const JournalProcess *value = &line->process;
+    JournalProcess *process;
+    int r = find_process(journal, reader, value->pid, value->start_ticks, &process);
 
-    if (r < 0)
-        return r;
-    r = find_process(journal, reader, value.pid, value.start_ticks, &process);
-    if (r < 0)
-        return r;
-    if (value.released_ticks == 0)
-        return record_expected(reader, "ticks= of 1 or more");
-    process->released_ticks = value.released_ticks;
-    return 0;
+    if (r == 0 && value->released_ticks == 0)
+        r = record_expected(reader, "ticks= of 1 or more");
+    if (r == 0)
+        process->released_ticks = value->released_ticks;
+    return r;
 }
 
-static int take_stranger(Journal *journal, RecordReader *reader)
+static int take_stranger(Journal *journal, RecordReader *reader, const Line *line)
 {
-    JournalStranger value = {0};
-    int r = record_read(reader, stranger_fields, ARRAY_SIZE(stranger_fields), &value);
-
-    if (r < 0)
-        return r;
-    if (value.pid <= 0)
-        return record_expected(reader, "a process number");
-    return journal_add_stranger(journal, value);
+    return line->stranger.pid <= 0 ? record_expected(reader, "a process number")
+                                   : journal_add_stranger(journal, line->stranger);
 }
 
 /* A path of a cgroup, or the name of a unit: nothing that could lead elsewhere. */
@@ -366,13 +242,10 @@ static bool is_fence(const JournalFence *fence)
                                           : strcmp(fence->name, fence->path) == 0);
 }
 
-static int take_fence(Journal *journal, RecordReader *reader)
+static int take_fence(Journal *journal, RecordReader *reader, const Line *line)
 {
-    JournalFence value = {0}, *known;
-    int r = record_read(reader, fence_fields, ARRAY_SIZE(fence_fields), &value);
+    JournalFence value = line->fence, *known;
 
-    if (r < 0)
-        return r;
     if (!is_fence(&value))
         return record_expected(reader, "a kind, the name of a unit or cgroup, its path and CPUs");
 
@@ -393,33 +266,32 @@ static int take_fence(Journal *journal, RecordReader *reader)
     return 0;
 }
 
-static int take_fenced(Journal *journal, RecordReader *reader)
+/* The fence that a line refers to; NULL, and the reader's error is set: there is none. */
+static JournalFence *find_fence(Journal *journal, RecordReader *reader, const JournalFenced *value, int *ret)
 {
-    FencedLine value = {0};
-    JournalFence *fence;
-    int r = record_read(reader, fenced_fields, ARRAY_SIZE(fenced_fields), &value);
+    JournalFence *fence = value->name ? journal_fence(journal, value->name, value->memory) : NULL;
 
-    if (r < 0)
-        return r;
-    fence = value.name ? journal_fence(journal, value.name, value.memory) : NULL;
-    if (!fence)
-        return record_expected(reader, "a fence line before the fenced line");
-    if (!is_mask(value.set))
-        return record_expected(reader, "a set with something in it");
-    return add_mask(&fence->given, &fence->n_given, value.set);
+    *ret = fence ? 0 : record_expected(reader, "a fence line before the %s line", reader->kind);
+    return fence;
 }
 
-static int take_unfenced(Journal *journal, RecordReader *reader)
+static int take_fenced(Journal *journal, RecordReader *reader, const Line *line)
 {
-    FencedLine value = {0};
-    JournalFence *fence;
-    int r = record_read(reader, fenced_fields, ARRAY_SIZE(fenced_fields) - 1, &value);
+    int r;
+    JournalFence *fence = find_fence(journal, reader, &line->fenced, &r);
 
-    if (r < 0)
-        return r;
-    fence = value.name ? journal_fence(journal, value.name, value.memory) : NULL;
+    if (fence && !is_mask(line->fenced.set))
+        return record_expected(reader, "a set with something in it");
+    return fence ? add_mask(&fence->given, &fence->n_given, line->fenced.set) : r;
+}
+
+static int take_unfenced(Journal *journal, RecordReader *reader, const Line *line)
+{
+    int r;
+    JournalFence *fence = find_fence(journal, reader, &line->fenced, &r);
+
     if (!fence)
-        return record_expected(reader, "a fence line before the unfenced line");
+        return r;
     free(fence->given);
     *fence = journal->fences[--journal->n_fences];
     return 0;
@@ -458,22 +330,35 @@ static int take_word(Journal *journal, RecordReader *reader)
 
 typedef struct LineKind {
     const char *name;
-    int (*take)(Journal *journal, RecordReader *reader);
+    int (*take)(Journal *journal, RecordReader *reader, const Line *line);
+    const RecordField *fields;
+    size_t n;
 } LineKind;
 
-static const LineKind line_kinds[] = {
-    {"process", take_process}, {"thread", take_thread},     {"mask", take_mask},
-    {"narrow", take_passage},  {"released", take_released}, {"stranger", take_stranger},
-    {"fence", take_fence},     {"fenced", take_fenced},     {"unfenced", take_unfenced},
+/* The last field of a "fenced" line is not in an "unfenced" one. */
+static const LineKind lines[JOURNAL_LINE_MAX] = {
+    [JOURNAL_LINE_PROCESS] = {"process", take_process, process_fields, ARRAY_SIZE(process_fields)},
+    [JOURNAL_LINE_THREAD] = {"thread", take_thread, thread_fields, ARRAY_SIZE(thread_fields)},
+    [JOURNAL_LINE_MASK] = {"mask", take_mask, mask_fields, ARRAY_SIZE(mask_fields)},
+    [JOURNAL_LINE_PASSAGE] = {"narrow", take_passage, passage_fields, ARRAY_SIZE(passage_fields)},
+    [JOURNAL_LINE_RELEASED] = {"released", take_released, released_fields, ARRAY_SIZE(released_fields)},
+    [JOURNAL_LINE_STRANGER] = {"stranger", take_stranger, stranger_fields, ARRAY_SIZE(stranger_fields)},
+    [JOURNAL_LINE_FENCE] = {"fence", take_fence, fence_fields, ARRAY_SIZE(fence_fields)},
+    [JOURNAL_LINE_FENCED] = {"fenced", take_fenced, fenced_fields, ARRAY_SIZE(fenced_fields)},
+    [JOURNAL_LINE_UNFENCED] = {"unfenced", take_unfenced, fenced_fields, ARRAY_SIZE(fenced_fields) - 1},
 };
 
 static int take_line(Journal *journal, RecordReader *reader)
 {
     /* Whoever goes on writing has taken over. */
     journal->kept = false;
-    for (size_t i = 0; i < ARRAY_SIZE(line_kinds); i++)
-        if (record_is(reader, line_kinds[i].name))
-            return line_kinds[i].take(journal, reader);
+    for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
+        if (record_is(reader, lines[i].name)) {
+            Line line = {0};
+            int r = record_read(reader, lines[i].fields, lines[i].n, &line);
+
+            return r < 0 ? r : lines[i].take(journal, reader, &line);
+        }
     return take_word(journal, reader);
 }
 
@@ -581,4 +466,54 @@ int journal_parse(Journal *journal, const char *text, size_t len, size_t *ret_go
     }
     journal->n_lines = reader.line;
     return corrupt ? ACT_E_CORRUPT : 0;
+}
+
+/* Writing */
+
+void journal_text_write(FILE *out, JournalLine line, const void *value)
+{
+    record_write(out, lines[line].name, lines[line].fields, lines[line].n, value);
+}
+
+static int print_all(FILE *out, const void *object)
+{
+    const Journal *journal = object;
+    Header header = {.version = JOURNAL_VERSION};
+
+    (void)snprintf(header.boot, sizeof(header.boot), "%s", journal->boot_id);
+    record_write(out, "journal", header_fields, ARRAY_SIZE(header_fields), &header);
+    for (size_t i = 0; i < journal->n_processes; i++) {
+        const JournalProcess *p = &journal->processes[i];
+
+        journal_text_write(out, JOURNAL_LINE_PROCESS, p);
+        for (size_t k = 0; k < p->n_applied; k++)
+            journal_text_write(out, JOURNAL_LINE_MASK, &(JournalMask){p->pid, p->start_ticks, p->applied[k]});
+        if (p->released_ticks > 0)
+            journal_text_write(out, JOURNAL_LINE_RELEASED, p);
+    }
+    for (size_t i = 0; i < journal->n_threads; i++)
+        journal_text_write(out, JOURNAL_LINE_THREAD, &journal->threads[i]);
+    for (size_t i = 0; i < journal->n_passages; i++) {
+        journal_text_write(out, JOURNAL_LINE_PASSAGE, &journal->passages[i]);
+        if (journal->passages[i].settled)
+            (void)fputs("settled\n", out);
+    }
+    for (size_t i = 0; i < journal->n_strangers; i++)
+        journal_text_write(out, JOURNAL_LINE_STRANGER, &journal->strangers[i]);
+    for (size_t i = 0; i < journal->n_fences; i++) {
+        const JournalFence *fence = &journal->fences[i];
+
+        journal_text_write(out, JOURNAL_LINE_FENCE, fence);
+        for (size_t k = 0; k < fence->n_given; k++)
+            journal_text_write(out, JOURNAL_LINE_FENCED,
+                               &(JournalFenced){fence->name, fence->memory, fence->given[k]});
+    }
+    if (journal->kept)
+        (void)fputs("kept\n", out);
+    return 0;
+}
+
+char *journal_format(const Journal *journal, size_t *ret_len)
+{
+    return format_printed(print_all, journal, ret_len);
 }

@@ -8,15 +8,35 @@
 
 #include <stdio.h>
 
-void journal_text_process(FILE *out, const JournalProcess *process);
-void journal_text_thread(FILE *out, const JournalThread *thread);
-void journal_text_mask(FILE *out, pid_t pid, uint64_t start_ticks, hwloc_const_bitmap_t mask);
-void journal_text_passage(FILE *out, const JournalPassage *passage);
-void journal_text_released(FILE *out, const JournalProcess *process);
-void journal_text_stranger(FILE *out, const JournalStranger *stranger);
-void journal_text_fence(FILE *out, const JournalFence *fence);
-void journal_text_fenced(FILE *out, const char *name, bool memory, hwloc_const_bitmap_t set);
-void journal_text_unfenced(FILE *out, const char *name, bool memory);
+typedef enum JournalLine {
+    JOURNAL_LINE_PROCESS,  /* JournalProcess */
+    JOURNAL_LINE_THREAD,   /* JournalThread */
+    JOURNAL_LINE_MASK,     /* JournalMask */
+    JOURNAL_LINE_PASSAGE,  /* JournalPassage */
+    JOURNAL_LINE_RELEASED, /* JournalProcess */
+    JOURNAL_LINE_STRANGER, /* JournalStranger */
+    JOURNAL_LINE_FENCE,    /* JournalFence */
+    JOURNAL_LINE_FENCED,   /* JournalFenced */
+    JOURNAL_LINE_UNFENCED, /* JournalFenced, without its set */
+    JOURNAL_LINE_MAX,
+    JOURNAL_LINE_INVALID = -EINVAL,
+} JournalLine;
+
+/* A mask that threads of a process got, and a set that a cgroup got. */
+typedef struct JournalMask {
+    pid_t pid;
+    uint64_t start_ticks;
+    hwloc_const_bitmap_t mask;
+} JournalMask;
+
+typedef struct JournalFenced {
+    const char *name;
+    bool memory;
+    hwloc_const_bitmap_t set;
+} JournalFenced;
+
+/* Writes one line, of the value that its kind is about. */
+void journal_text_write(FILE *out, JournalLine line, const void *value);
 
 /* Takes in whole lines that this program made just now (no header). 0 or -ENOMEM; some may be taken in then. */
 int journal_text_take(Journal *journal, const char *text, size_t len);
