@@ -455,49 +455,23 @@ static bool affinity_is_first(void *context, pid_t pid)
            place_is_first(text);
 }
 
-const ActOps act_ops_affinity = {
-    .name = "affinity",
-    .changes = true,
-    .get_online = affinity_get_online,
-    .get_isolated = affinity_get_isolated,
-    .get_cpuset = affinity_get_cpuset,
-    .get_mask = affinity_get_mask,
-    .set_mask = affinity_set_mask,
-    .list_threads = affinity_list_threads,
-    .walk_threads = affinity_walk_threads,
-    .list_processes = affinity_list_processes,
-    .walk = affinity_walk,
-    .read_process = affinity_read_process,
-    .get_place = affinity_get_place,
-    .is_first = affinity_is_first,
-    .birth_mark = affinity_birth_mark,
-    .may_fork = affinity_may_fork,
-    .waits_in_fork = affinity_waits_in_fork,
-};
+/* Everything is looked at in the same way, as if it were going to be done. */
+#define AFFINITY_READS                                                                                       \
+    .get_online = affinity_get_online, .get_isolated = affinity_get_isolated,                                \
+    .get_cpuset = affinity_get_cpuset, .get_mask = affinity_get_mask, .list_threads = affinity_list_threads, \
+    .walk_threads = affinity_walk_threads, .list_processes = affinity_list_processes, .walk = affinity_walk, \
+    .read_process = affinity_read_process, .get_place = affinity_get_place, .is_first = affinity_is_first,   \
+    .birth_mark = affinity_birth_mark, .may_fork = affinity_may_fork,                                        \
+    .waits_in_fork = affinity_waits_in_fork
 
-/* Everything is looked at as if it were going to be done. Whoever carries out a plan asks ActOps.changes first; this
- * refusal is the second lock on the same door. */
+const ActOps act_ops_affinity = {
+    .name = "affinity", .changes = true, .set_mask = affinity_set_mask, AFFINITY_READS};
+
+/* Whoever carries out a plan asks ActOps.changes first; this refusal is the second lock on the same door. */
 static int dry_run_set_mask(void *context, TaskKey task, hwloc_const_bitmap_t via, hwloc_const_bitmap_t mask)
 {
     return ACT_E_REFUSED;
 }
 
 const ActOps act_ops_dry_run = {
-    .name = "dry-run",
-    .changes = false,
-    .get_online = affinity_get_online,
-    .get_isolated = affinity_get_isolated,
-    .get_cpuset = affinity_get_cpuset,
-    .get_mask = affinity_get_mask,
-    .set_mask = dry_run_set_mask,
-    .list_threads = affinity_list_threads,
-    .walk_threads = affinity_walk_threads,
-    .list_processes = affinity_list_processes,
-    .walk = affinity_walk,
-    .read_process = affinity_read_process,
-    .get_place = affinity_get_place,
-    .is_first = affinity_is_first,
-    .birth_mark = affinity_birth_mark,
-    .may_fork = affinity_may_fork,
-    .waits_in_fork = affinity_waits_in_fork,
-};
+    .name = "dry-run", .changes = false, .set_mask = dry_run_set_mask, AFFINITY_READS};
