@@ -102,33 +102,9 @@ int act_compact(Act *act)
     return r;
 }
 
-void act_sense_fences(Act *act)
+Fences *act_fences(const Act *act)
 {
-    if (act->fences)
-        fences_sense(act->fences);
-}
-
-int act_follow_fences(Act *act, const World *world, ActWants wants, void *userdata)
-{
-    return act->fences ? fences_follow(act->fences, world, wants, userdata) : 0;
-}
-
-bool act_fence_bound(const Act *act, const char *path, hwloc_bitmap_t ret)
-{
-    return act->fences && fences_bound(act->fences, path, ret);
-}
-
-ActMeans act_means(const Act *act, uint64_t group_id)
-{
-    return act->fences ? fences_means(act->fences, group_id) : (ActMeans){.why = ACT_WHY_SETTLING};
-}
-
-void act_host(const Act *act, ActHost *ret)
-{
-    if (act->fences)
-        fences_host(act->fences, ret);
-    else
-        *ret = (ActHost){0};
+    return act->fences;
 }
 
 static int measure(Act *act)

@@ -27,7 +27,7 @@ typedef struct ActProcess {
     pid_t pid, parent, pgrp, session;
     uint64_t start_ticks;
     int32_t cpu; /* where it runs, or ran last */
-    bool ended; /* or about to: it is exiting, or its parent has not asked for its status yet */
+    bool ended;  /* or about to: it is exiting, or its parent has not asked for its status yet */
 } ActProcess;
 
 /* Where a process is: a number that two processes have in common when they are in the same cgroups. */
@@ -127,8 +127,8 @@ extern const ActOps act_ops_affinity;
 extern const ActOps act_ops_dry_run;
 
 typedef struct ActStatistics {
-    uint64_t n_set_mask; /* mask changes made */
-    uint64_t cost_usec;  /* spent in them */
+    uint64_t n_set_mask;        /* mask changes made */
+    uint64_t cost_usec;         /* spent in them */
     uint64_t n_left;            /* threads that releases left as somebody else pinned them */
     uint64_t n_slices;          /* calls that left something for the next one */
     uint64_t slice_threads_max; /* threads gone through in one of them */
@@ -297,15 +297,9 @@ typedef struct ActHost {
 /* *ret_memory: whether its memory is to be kept at home as well. */
 typedef ActWish (*ActWants)(void *userdata, const World *world, WorkloadIx workload, bool *ret_memory);
 
-/* Looks where fences stand; before each discovery. */
-void act_sense_fences(Act *act);
-/* Raises and lowers fences; after each discovery. Returns 0 or -ENOMEM. */
-int act_follow_fences(Act *act, const World *world, ActWants wants, void *userdata);
-/* The CPUs that the cgroup at `path`, in the hierarchy of the cpuset controller, has without our fence: puts them
- * into `ret`, which has what it is read to leave; false: there is none, or somebody else has changed it. */
-bool act_fence_bound(const Act *act, const char *path, hwloc_bitmap_t ret);
-ActMeans act_means(const Act *act, uint64_t group_id);
-void act_host(const Act *act, ActHost *ret);
+/* They are looked after by who owns the Act (act/fence/fence.h). NULL: ops that change nothing have none. */
+typedef struct Fences Fences;
+Fences *act_fences(const Act *act);
 const char *act_fence_name(ActFenceKind kind); /* "affinity", "unit", "cgroup2", "cgroup1", "cpusetfs" */
 const char *act_why_name(ActWhy why);
 const char *act_why_text(ActWhy why);

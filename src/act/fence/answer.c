@@ -8,7 +8,7 @@
 
 static Fence *fence_of(const Fences *fences, pid_t pid)
 {
-    for (size_t i = 0; i < fences->n_fences; i++) {
+    for (size_t i = 0; fences && i < fences->n_fences; i++) {
         Fence *fence = fences->fences[i];
 
         if (fence_has_member(fence, pid))
@@ -53,7 +53,7 @@ static bool is_anothers(const Fences *fences, const Fence *fence, hwloc_const_bi
 
 bool fences_bound(const Fences *fences, const char *path, hwloc_bitmap_t ret)
 {
-    for (size_t i = 0; i < fences->n_fences; i++) {
+    for (size_t i = 0; fences && i < fences->n_fences; i++) {
         const Fence *fence = fences->fences[i];
         const char *place = fence_path(fence);
         size_t len = strlen(place);
@@ -67,8 +67,8 @@ bool fences_bound(const Fences *fences, const char *path, hwloc_bitmap_t ret)
 
 void fences_host(const Fences *fences, ActHost *ret)
 {
-    *ret = fences->host;
-    for (size_t i = 0; i < fences->n_fences; i++) {
+    *ret = fences ? fences->host : (ActHost){0};
+    for (size_t i = 0; fences && i < fences->n_fences; i++) {
         const Fence *fence = fences->fences[i];
 
         ret->n_known += !fence->memory;

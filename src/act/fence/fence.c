@@ -10,7 +10,6 @@
 #include "act/fence/aside.h"
 #include "act/fence/dropin.h"
 #include "act/fence/internal.h"
-#include "act/fence/libcpuset.h"
 #include "act/fence/unit.h"
 #include "base/parse.h"
 #include "base/root.h"
@@ -28,8 +27,7 @@
  * one that had none gets all there are, which is the same in effect, and then none: that succeeds where nothing else
  * needs the controller, and where it does not, no harm is done. */
 
-static const FenceOps ops_v1 = {.set = fence_write_v1}, ops_v2 = {.set = fence_write_v2},
-                      ops_libcpuset = {.set = libcpuset_set_cpus};
+static const FenceOps ops_list = {.set = fence_write};
 
 static const char *const properties[] = {"AllowedCPUs", "AllowedMemoryNodes"};
 static const char *const files[] = {"cpuset.cpus", "cpuset.mems"};
@@ -83,16 +81,16 @@ static bool make_means(Fences *fences, bool memory)
 /* Lists of CPUs are written at once. */
 static bool make_writers(Fences *fences)
 {
-    fences->aside[0] = fence_aside_new(fence_write_memory_v1, &fences->root_fd);
-    fences->aside[1] = fence_aside_new(fence_write_memory_v2, &fences->root_fd);
-    fences->aside[2] = fence_aside_new(libcpuset_set_memory, &fences->root_fd);
-    fences_set_ops(fences, ACT_FENCE_CGROUP1, false, &ops_v1, &fences->root_fd);
-    fences_set_ops(fences, ACT_FENCE_CGROUP2, false, &ops_v2, &fences->root_fd);
-    fences_set_ops(fences, ACT_FENCE_CPUSETFS, false, &ops_libcpuset, &fences->root_fd);
-    fences_set_ops(fences, ACT_FENCE_CGROUP1, true, &fence_ops_aside, fences->aside[0]);
-    fences_set_ops(fences, ACT_FENCE_CGROUP2, true, &fence_ops_aside, fences->aside[1]);
-    fences_set_ops(fences, ACT_FENCE_CPUSETFS, true, &fence_ops_aside, fences->aside[2]);
-    return fences->aside[0] && fences->aside[1] && fences->aside[2];
+    for (ActFenceKind kind = ACT_FENCE_CGROUP2; kind < ACT_FENCE_MAX; kind++) {
+        for (int memory = false; memory <= true; memory++)
+            fences->lists[memory][kind] = (FenceList){fences->root_fd, kind, memory};
+        fences->aside[kind] = fence_aside_new(fence_write, &fences->lists[true][kind]);
+        if (!fences->aside[kind])
+            return false;
+        fences_set_ops(fences, kind, false, &ops_list, &fences->lists[false][kind]);
+        fences_set_ops(fences, kind, true, &fence_ops_aside, fences->aside[kind]);
+    }
+    return true;
 }
 
 Fences *fences_new(Journal *journal, int root_fd)
@@ -579,9 +577,9 @@ void fence_lower(Fences *fences, Fence *fence)
 
 void fences_sense(Fences *fences)
 {
-    if (fences->n_fences > 0)
+    if (fences && fences->n_fences > 0)
         fence_read_online(fences);
-    for (size_t i = 0; i < fences->n_fences; i++) {
+    for (size_t i = 0; fences && i < fences->n_fences; i++) {
         Fence *fence = fences->fences[i];
 
         settle(fences, fence);

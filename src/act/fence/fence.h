@@ -34,8 +34,6 @@
 #include "act/act.h"
 #include "act/journal/journal.h"
 
-typedef struct Fences Fences;
-
 /* How cpusets are changed. Names are of units, or paths in the hierarchy of the cpuset controller. */
 typedef struct FenceOps {
     /* Asks for these CPUs or nodes; none: no limit of its own any more. 0: asked for, or done; -errno. */
@@ -56,6 +54,8 @@ DEFINE_CLEANUP(Fences *, fences_free)
 /* For tests: another way of changing cpusets of a kind, their CPUs or their memory. */
 void fences_set_ops(Fences *fences, ActFenceKind kind, bool memory, const FenceOps *ops, void *context);
 
+/* All of these but fences_restore() take NULL: ops that change nothing have no fences. */
+
 /* Where each fence stands. Before the processes are looked at, or the masks seen may be older than the fences. */
 void fences_sense(Fences *fences);
 
@@ -69,13 +69,14 @@ bool fences_admit(Fences *fences, pid_t pid, hwloc_const_bitmap_t mask);
 /* Whether a fence is around the process, so that its masks may be cut by it. */
 bool fences_hold(const Fences *fences, pid_t pid);
 
-/* The CPUs that the cgroup at `path` has without our fence: puts them into `ret`, which has what it is read to
- * leave, and returns true; or false when there is none, or somebody else has changed it since fences_sense(): then
- * what it leaves is what it says. */
+/* The CPUs that the cgroup at `path`, in the hierarchy of the cpuset controller, has without our fence: puts them into
+ * `ret`, which has what it is read to leave, and returns true; or false when there is none, or somebody else has
+ * changed it since fences_sense(): then what it leaves is what it says. */
 bool fences_bound(const Fences *fences, const char *path, hwloc_bitmap_t ret);
 
 /* Puts everything in the journal back, and waits for it some seconds. 0, or -EAGAIN when something is left. */
 int fences_restore(Fences *fences);
 
+/* How the home of a group is kept, and what this host has for it. */
 ActMeans fences_means(const Fences *fences, uint64_t group_id);
 void fences_host(const Fences *fences, ActHost *ret);

@@ -17,9 +17,9 @@ FenceGroup *fence_group(Fences *fences, uint64_t id)
 
 ActMeans fences_means(const Fences *fences, uint64_t group_id)
 {
-    const FenceGroup *entry = fence_group((Fences *)fences, group_id);
+    const FenceGroup *entry = fences ? fence_group((Fences *)fences, group_id) : NULL;
 
-    return entry ? entry->means : (ActMeans){.why = ACT_WHY_NO_HOME};
+    return entry ? entry->means : (ActMeans){.why = fences ? ACT_WHY_NO_HOME : ACT_WHY_SETTLING};
 }
 
 /* Groups as the World has them, ascending id as well; nothing is known of their fences yet. */
@@ -187,8 +187,10 @@ static void move(Fences *fences, Fence *fence)
 
 int fences_follow(Fences *fences, const World *world, ActWants wants, void *userdata)
 {
-    int r = begin_groups(fences, world);
+    int r = fences ? begin_groups(fences, world) : 0;
 
+    if (!fences)
+        return 0;
     for (size_t i = 0; i < fences->n_fences; i++)
         fences->fences[i]->n_members = 0;
     for (size_t i = 0; r == 0 && i < world->n_processes; i++)

@@ -59,8 +59,9 @@ struct Fences {
     ActHost host;
     FenceMeans means[2][ACT_FENCE_MAX]; /* by Fence.memory first; so is what follows */
     struct FenceUnits *units[2];
-    struct FenceAside *aside[3]; /* lists of memory nodes, of version 1 and 2, and by libcpuset */
-    Fence **fences;              /* by address: they stay where they are */
+    FenceList lists[2][ACT_FENCE_MAX];
+    struct FenceAside *aside[ACT_FENCE_MAX]; /* lists of memory nodes; NULL: of units */
+    Fence **fences;                          /* by address: they stay where they are */
     size_t n_fences, fences_capacity;
     FenceGroup *groups; /* ascending id */
     size_t n_groups, groups_capacity;

@@ -2,6 +2,8 @@
 
 #include "act/fence/libcpuset.h"
 
+#include <errno.h>
+
 bool libcpuset_is_built(void)
 {
     return false;
@@ -12,12 +14,7 @@ int libcpuset_begin(int root_fd)
     return -ENOSYS;
 }
 
-int libcpuset_set_cpus(void *context, const char *path, hwloc_const_bitmap_t cpus)
-{
-    return -ENOSYS;
-}
-
-int libcpuset_set_memory(void *context, const char *path, hwloc_const_bitmap_t nodes)
+int libcpuset_set(const char *path, hwloc_const_bitmap_t set, bool memory)
 {
     return -ENOSYS;
 }

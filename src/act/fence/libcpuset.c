@@ -14,7 +14,7 @@
 
 #include "act/fence/libcpuset.h"
 
-#include "act/fence/place.h"
+#include "base/util.h"
 
 #include <bitmask.h>
 #include <cpuset.h>
@@ -53,7 +53,7 @@ int libcpuset_begin(int root_fd)
     return cpuset_query(all, "/") < 0 ? -errno : 0;
 }
 
-static int modify(const char *path, hwloc_const_bitmap_t set, bool memory)
+int libcpuset_set(const char *path, hwloc_const_bitmap_t set, bool memory)
 {
     int n_bits = memory ? cpuset_mems_nbits() : cpuset_cpus_nbits(), last = hwloc_bitmap_last(set);
     CLEANUP(bitmask_free_p) struct bitmask *mask = bitmask_alloc((unsigned)n_bits);
@@ -72,19 +72,4 @@ static int modify(const char *path, hwloc_const_bitmap_t set, bool memory)
     if ((memory ? cpuset_setmems(change, mask) : cpuset_setcpus(change, mask)) < 0)
         return -ENOMEM;
     return cpuset_modify(path, change) < 0 ? -errno : 0;
-}
-
-static int write_cpus(int root_fd, const char *path, hwloc_const_bitmap_t cpus)
-{
-    return modify(path, cpus, false);
-}
-
-int libcpuset_set_cpus(void *context, const char *path, hwloc_const_bitmap_t cpus)
-{
-    return fence_write_there(*(const int *)context, ACT_FENCE_CPUSETFS, path, cpus, write_cpus);
-}
-
-int libcpuset_set_memory(void *context, const char *path, hwloc_const_bitmap_t nodes)
-{
-    return modify(path, nodes, true);
 }

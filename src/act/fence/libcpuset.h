@@ -4,7 +4,8 @@
 /* Changing the cpusets at /dev/cpuset (ACT_FENCE_CPUSETFS) through libcpuset. Built without the library, all of it
  * fails with -ENOSYS. */
 
-#include "act/fence/fence.h"
+#include <hwloc/bitmap.h>
+#include <stdbool.h>
 
 bool libcpuset_is_built(void);
 
@@ -13,7 +14,6 @@ bool libcpuset_is_built(void);
  * only one that the library knows. */
 int libcpuset_begin(int root_fd);
 
-/* FenceOps.set() whose context is an `int *`, the root. Of the attributes of a cpuset only its CPUs or its nodes are
- * changed. -ENOSPC for none at all, which the kernel gives no cpuset of version 1 in which something runs. */
-int libcpuset_set_cpus(void *context, const char *path, hwloc_const_bitmap_t cpus);
-int libcpuset_set_memory(void *context, const char *path, hwloc_const_bitmap_t nodes);
+/* Of the attributes of a cpuset only its CPUs, or its nodes, are changed. -ENOSPC for none at all, which the kernel
+ * gives no cpuset of version 1 in which something runs. */
+int libcpuset_set(const char *path, hwloc_const_bitmap_t set, bool memory);

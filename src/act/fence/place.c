@@ -349,47 +349,30 @@ static int write_list(int root_fd, ActFenceKind kind, const char *path, const ch
     return write(fd, *list ? list : "\n", *list ? strlen(list) : 1) < 0 ? -errno : 0;
 }
 
-int fence_write_there(int root_fd, ActFenceKind kind, const char *path, hwloc_const_bitmap_t cpus,
-                      int (*write)(int root_fd, const char *path, hwloc_const_bitmap_t cpus))
+static int write_once(const FenceList *list, const char *path, hwloc_const_bitmap_t set)
 {
-    int r = write(root_fd, path, cpus);
-    hwloc_bitmap_t there;
+    return list->kind == ACT_FENCE_CPUSETFS ? libcpuset_set(path, set, list->memory)
+                                            : write_list(list->root_fd, list->kind, path,
+                                                         list->memory ? "cpuset.mems" : "cpuset.cpus", set);
+}
 
-    if (r != -EINVAL)
+/* Version 1 refuses CPUs that are offline with EINVAL: these were taken away when they went, and the others are written
+ * then. */
+int fence_write(void *context, const char *path, hwloc_const_bitmap_t set)
+{
+    const FenceList *list = context;
+    CLEANUP_BITMAP hwloc_bitmap_t there = NULL;
+    int r = write_once(list, path, set);
+
+    if (r != -EINVAL || list->memory || list->kind == ACT_FENCE_CGROUP2)
         return r;
     there = hwloc_bitmap_alloc();
     if (!there)
         return -ENOMEM;
-    if (fence_read_above(root_fd, kind, path, there) == 0 && hwloc_bitmap_and(there, there, cpus) == 0 &&
-        !hwloc_bitmap_iszero(there))
-        r = write(root_fd, path, there);
-    hwloc_bitmap_free(there);
+    if (fence_read_above(list->root_fd, list->kind, path, there) == 0 &&
+        hwloc_bitmap_and(there, there, set) == 0 && !hwloc_bitmap_iszero(there))
+        r = write_once(list, path, there);
     return r;
-}
-
-static int write_cpus_v1(int root_fd, const char *path, hwloc_const_bitmap_t cpus)
-{
-    return write_list(root_fd, ACT_FENCE_CGROUP1, path, "cpuset.cpus", cpus);
-}
-
-int fence_write_v1(void *context, const char *path, hwloc_const_bitmap_t cpus)
-{
-    return fence_write_there(*(const int *)context, ACT_FENCE_CGROUP1, path, cpus, write_cpus_v1);
-}
-
-int fence_write_v2(void *context, const char *path, hwloc_const_bitmap_t cpus)
-{
-    return write_list(*(const int *)context, ACT_FENCE_CGROUP2, path, "cpuset.cpus", cpus);
-}
-
-int fence_write_memory_v1(void *context, const char *path, hwloc_const_bitmap_t nodes)
-{
-    return write_list(*(const int *)context, ACT_FENCE_CGROUP1, path, "cpuset.mems", nodes);
-}
-
-int fence_write_memory_v2(void *context, const char *path, hwloc_const_bitmap_t nodes)
-{
-    return write_list(*(const int *)context, ACT_FENCE_CGROUP2, path, "cpuset.mems", nodes);
 }
 
 static void fclose_p(FILE **file)

@@ -37,16 +37,15 @@ int fence_read_effective(int root_fd, ActFenceKind kind, const char *path, bool 
 /* The CPUs that the levels above leave to a cgroup; everything when they do not say. 0 or -ENOMEM. */
 int fence_read_above(int root_fd, ActFenceKind kind, const char *path, hwloc_bitmap_t ret);
 
-/* Write cpuset.cpus or cpuset.mems: FenceOps.set() whose context is an `int *`, the root. */
-int fence_write_v1(void *context, const char *path, hwloc_const_bitmap_t cpus);
-int fence_write_v2(void *context, const char *path, hwloc_const_bitmap_t cpus);
-int fence_write_memory_v1(void *context, const char *path, hwloc_const_bitmap_t nodes);
-int fence_write_memory_v2(void *context, const char *path, hwloc_const_bitmap_t nodes);
+/* The lists of CPUs, or of nodes, of all cgroups of a kind. */
+typedef struct FenceList {
+    int root_fd;
+    ActFenceKind kind; /* not a unit */
+    bool memory;
+} FenceList;
 
-/* Has `write` write cpuset.cpus of version 1, which refuses CPUs that are offline with EINVAL: these were taken away
- * when they went, and the others are written then. */
-int fence_write_there(int root_fd, ActFenceKind kind, const char *path, hwloc_const_bitmap_t cpus,
-                      int (*write)(int root_fd, const char *path, hwloc_const_bitmap_t cpus));
+/* Writes one of them: FenceOps.set() whose context is a FenceList. */
+int fence_write(void *context, const char *path, hwloc_const_bitmap_t set);
 
 /* Whether every process in a cgroup, or in one below it, is wanted. -errno when that cannot be said. */
 int fence_all(int root_fd, ActFenceKind kind, const char *path, bool (*wants)(void *userdata, pid_t pid),

@@ -61,7 +61,7 @@ static bool is_whole_now(Work *work, TaskKey task, hwloc_const_bitmap_t mask)
 {
     Act *act = work->act;
 
-    return !(act->fences && fences_hold(act->fences, work->process.pid)) &&
+    return !fences_hold(act->fences, work->process.pid) &&
            act->ops->get_cpuset(act->context, task.tid, act->cpuset) == 0 && has_all(work, act->cpuset, mask);
 }
 
@@ -146,7 +146,7 @@ static int look_without_fence(Work *work, TaskKey task)
     Act *act = work->act;
     int r;
 
-    if (!act->fences || !fences_hold(act->fences, work->process.pid))
+    if (!fences_hold(act->fences, work->process.pid))
         return 0;
     if (!fences_admit(act->fences, work->process.pid, NULL))
         return PLAN_OUTCOME_RETRY;
@@ -197,7 +197,7 @@ static bool is_doubtful(Work *work, TaskKey task, const JournalProcess *entry)
     const Lineage ask = {.near = true};
 
     return entry->from_pid != 0 && entry->released_ticks == 0 && work->action->kind == PLAN_KIND_SET_HOME &&
-           work->act->fences && fences_hold(work->act->fences, work->process.pid) &&
+           fences_hold(work->act->fences, work->process.pid) &&
            act_mask_same(work->act, work->have, work->action->to) &&
            !lineage_find(work->act, &ask, &work->process, task, work->have);
 }
@@ -441,7 +441,7 @@ static bool is_admitted(const Work *work)
 {
     const PlanAction *action = work->action;
 
-    return !work->act->fences || action->kind == PLAN_KIND_MOVE_PAGES ||
+    return action->kind == PLAN_KIND_MOVE_PAGES ||
            fences_admit(work->act->fences, work->process.pid,
                         action->kind == PLAN_KIND_RELEASE ? NULL : action->to);
 }

@@ -4,6 +4,7 @@
 
 #include "daemon/manager/fence.h"
 
+#include "act/fence/fence.h"
 #include "daemon/manager/manager.h"
 #include "plan/group.h"
 
@@ -33,19 +34,19 @@ bool manager_fence_bound(void *userdata, const char *path, hwloc_bitmap_t ret)
 {
     const Manager *manager = userdata;
 
-    return act_fence_bound(manager->act, path, ret);
+    return fences_bound(act_fences(manager->act), path, ret);
 }
 
 int manager_follow_fences(Manager *manager)
 {
-    return act_follow_fences(manager->act, manager->world, manager_wish, manager);
+    return fences_follow(act_fences(manager->act), manager->world, manager_wish, manager);
 }
 
 void describe_host(Dict *dict, const Manager *manager)
 {
     ActHost host;
 
-    act_host(manager->act, &host);
+    fences_host(act_fences(manager->act), &host);
     dict_bool(dict, "fence_units", host.systemd);
     dict_string(dict, "fence_cpusets", host.cpuset1 || host.cpusetfs ? "v1" : host.cpuset2 ? "v2" : "none");
     dict_string(dict, "libcpuset", host.cpusetfs ? "used" : host.libcpuset ? "built-in" : "none");
@@ -57,7 +58,7 @@ void describe_host(Dict *dict, const Manager *manager)
 
 void describe_means(Dict *dict, const Manager *manager, uint64_t group_id)
 {
-    ActMeans means = act_means(manager->act, group_id);
+    ActMeans means = fences_means(act_fences(manager->act), group_id);
 
     dict_string(dict, "means", act_fence_name(means.why == ACT_WHY_UP ? means.kind : ACT_FENCE_NONE));
     dict_string(dict, "means_reason", act_why_name(means.why));

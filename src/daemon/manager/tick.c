@@ -4,6 +4,7 @@
  * (MaxCPU=), the first question is how much of it is reading /proc, deciding, or changing masks. And the share of
  * deciding in the managed tasks' own CPU time is the "search time" by which stealing was always judged (P1). */
 
+#include "act/fence/fence.h"
 #include "base/human.h"
 #include "base/time.h"
 #include "daemon/manager/evidence.h"
@@ -94,7 +95,7 @@ static int sense_slow(Manager *manager, bool slow, uint64_t now_usec, bool *ret_
             return r;
     }
     n_put_off = probe_statistics(manager->probe)->n_put_off;
-    act_sense_fences(manager->act);
+    fences_sense(act_fences(manager->act));
     r = slow ? probe_discover(manager->probe, manager->world, now_usec)
              : probe_find_newcomers(manager->probe, manager->world, now_usec);
     manager->put_off = probe_statistics(manager->probe)->n_put_off > n_put_off;

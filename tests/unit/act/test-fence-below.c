@@ -199,11 +199,12 @@ static void test_out_of_sight(void **state)
 static void test_no_descriptors(void **state)
 {
     Tree *t = *state;
-    const FenceOps ops = {.set = fence_write_v1};
+    const FenceOps ops = {.set = fence_write};
+    FenceList list = {t->root_fd, ACT_FENCE_CGROUP1, false};
     struct rlimit before, none;
 
     tree_tick(t);
-    fences_set_ops(t->fences, ACT_FENCE_CGROUP1, false, &ops, &t->root_fd);
+    fences_set_ops(t->fences, ACT_FENCE_CGROUP1, false, &ops, &list);
     tree_write(t, TREE_V1 "a/below/cpuset.cpus", "0-3\n");
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};

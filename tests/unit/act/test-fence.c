@@ -479,10 +479,10 @@ static void test_libcpuset(void **state)
     assert_int_equal(host.libcpuset, libcpuset_is_built());
     tree_tick_to(t, ACT_WHY_HOST);
 
-    assert_int_equal(libcpuset_set_cpus(&t->root_fd, "/a", set), libcpuset_is_built() ? -ENOSPC : -ENOSYS);
+    assert_int_equal(libcpuset_set("/a", set, false), libcpuset_is_built() ? -ENOSPC : -ENOSYS);
     assert_int_equal(hwloc_bitmap_set(set, PARSE_CPU_MAX), 0);
-    assert_int_equal(libcpuset_set_cpus(&t->root_fd, "/a", set), libcpuset_is_built() ? -EINVAL : -ENOSYS);
-    assert_int_equal(libcpuset_set_memory(&t->root_fd, "/a", set), libcpuset_is_built() ? -EINVAL : -ENOSYS);
+    assert_int_equal(libcpuset_set("/a", set, false), libcpuset_is_built() ? -EINVAL : -ENOSYS);
+    assert_int_equal(libcpuset_set("/a", set, true), libcpuset_is_built() ? -EINVAL : -ENOSYS);
     tree_assert_cpus(t, ACT_FENCE_CPUSETFS, "/a", "0-7");
 }
 
