@@ -3,8 +3,6 @@
 /* Only the names of methods and who may call them. The answers are in views/describe.c, the effects in manager/admin.c
  * and manager/reload.c, the values of properties and when they change in views/objects.c. */
 
-#include "daemon/bus/vtables.h"
-
 #include "daemon/bus/authorize.h"
 #include "daemon/views/describe.h"
 #include "daemon/views/objects.h"

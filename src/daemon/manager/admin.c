@@ -105,28 +105,13 @@ static int put_back(Manager *manager, WorkloadIx workload, pid_t pid)
     return r;
 }
 
-/* What is released: one process, a workload, or everything. */
-typedef struct Released {
-    World *world;
-    WorkloadIx workload;
-    pid_t pid;
-} Released;
-
-static bool is_released(void *userdata, pid_t pid, const char *workload)
-{
-    const Released *released = userdata;
-
-    return released->pid > 0 ? pid == released->pid
-                             : manager_release_is_of(released->world, pid, workload,
-                                                     released->world->workloads[released->workload.i].name);
-}
-
 /* `what` is for the log: who could not be put back. */
-static int restore(Manager *manager, Released *released, const char *what)
+static int restore(Manager *manager, const char *name, pid_t pid, const char *what)
 {
-    const ActSelection selection = {.wants = is_released, .userdata = released};
+    ManagerReleased released = {manager->world, name, pid};
+    const ActSelection selection = {.wants = manager_is_released, .userdata = &released};
     size_t restored = 0, left = 0;
-    int r = manager_put_back(manager, released ? &selection : NULL, &restored, &left);
+    int r = manager_put_back(manager, pid > 0 || *name ? &selection : NULL, &restored, &left);
 
     if (r < 0)
         log_error(manager->log, NUMAPLACE_MESSAGE_NOT_RESTORED,
@@ -134,17 +119,10 @@ static int restore(Manager *manager, Released *released, const char *what)
     return r;
 }
 
-static int restore_pid(Manager *manager, pid_t pid)
-{
-    char what[32];
-
-    (void)snprintf(what, sizeof(what), "process %d", (int)pid);
-    return restore(manager, &(Released){.pid = pid}, what);
-}
-
 static int release_process(Manager *manager, pid_t pid)
 {
     const Process *process = world_process(manager->world, pid);
+    char what[32];
     int r;
 
     if (!process || process->gone)
@@ -159,7 +137,8 @@ static int release_process(Manager *manager, pid_t pid)
     r = put_back(manager, process->workload, pid);
     if (r < 0)
         return r;
-    r = restore_pid(manager, pid);
+    (void)snprintf(what, sizeof(what), "process %d", (int)pid);
+    r = restore(manager, "", pid, what);
     if (r < 0)
         return r == -ENOMEM ? r : -EREMOTEIO;
     /* It leaves the World before another plan can be made for it; the next discovery asks everybody once
@@ -185,10 +164,7 @@ static int release_workload(Manager *manager, const char *name)
     r = put_back(manager, ix, 0);
     if (r < 0)
         return r;
-    if (!*name)
-        r = restore(manager, NULL, "all workloads");
-    else
-        r = restore(manager, &(Released){.world = manager->world, .workload = ix}, name);
+    r = restore(manager, name, 0, *name ? name : "all workloads");
     return r < 0 && r != -ENOMEM ? -EREMOTEIO : r;
 }
 

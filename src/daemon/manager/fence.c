@@ -2,10 +2,8 @@
 
 /* Between policies, which name the means (Act=), and the cpuset confinement of act/, which reports the result. */
 
-#include "daemon/manager/fence.h"
-
 #include "act/fence/fence.h"
-#include "daemon/manager/manager.h"
+#include "daemon/views/describe.h"
 #include "plan/group.h"
 
 #include <string.h>

@@ -10,7 +10,6 @@
 #include "base/human.h"
 #include "base/parse.h"
 #include "base/time.h"
-#include "daemon/bus/vtables.h"
 #include "daemon/manager/evidence.h"
 #include "daemon/views/objects.h"
 #include "kernel/psi.h"

@@ -241,6 +241,13 @@ void manager_notify_ticked(Manager *manager);
  * beside a storm of forks. The watchdog is fed first, so that what went before does not count. */
 int manager_put_back(Manager *manager, const ActSelection *selection, size_t *ret_restored, size_t *ret_left);
 
+/* bus/vtables.c: a BusAddObjects; the peer's userdata is the Manager. include/numaplace/bus.h is the manual of what is
+ * served. */
+int manager_bus_add(sd_bus *bus, BusPeer *peer);
+
+/* manager/fence.c: lets fences follow what was discovered. Returns 0 or -ENOMEM. */
+int manager_follow_fences(Manager *manager);
+
 /* manager/neighbours.c: looks who else decides about CPUs and memory, at most once in ten seconds, says what has
  * changed, and pauses everything when numad is new among them. Returns 0 or -ENOMEM. */
 int manager_neighbours_look(Manager *manager, uint64_t now_usec);
@@ -270,6 +277,7 @@ ProbeDecision manager_decide(void *userdata, const ProbeSubject *subject, size_t
 int manager_assign(void *userdata, World *world, Process *process, size_t policy);
 unsigned manager_wants_memory(void *userdata, const World *world, const Process *process);
 void manager_hangs(void *userdata, const ProbeSubject *subject);
+bool manager_fence_bound(void *userdata, const char *path, hwloc_bitmap_t ret);
 
 /* Whether memory has a place on these nodes: pretend nodes have none, and those of a description are not this
  * machine's. */
@@ -328,8 +336,13 @@ bool manager_release_is_long(Manager *manager, WorkloadIx workload, pid_t pid);
 int manager_release_begin(Manager *manager, const char *name, WorkloadIx workload, pid_t pid);
 /* The call that the last manager_release_begin() came of, to be answered when it is over. */
 void manager_release_answer(Manager *manager, sd_bus_message *call);
-/* Whether a process of the journal is of the workload of this name; `workload` as in ActSelection. */
-bool manager_release_is_of(World *world, pid_t pid, const char *workload, const char *name);
+/* What is released: a process, or (pid 0) a workload, or all of them (""); and ActSelection.wants for that. */
+typedef struct ManagerReleased {
+    World *world;
+    const char *name;
+    pid_t pid;
+} ManagerReleased;
+bool manager_is_released(void *userdata, pid_t pid, const char *workload);
 /* A step of all that are under way, with each tick. Returns 0 or -ENOMEM. */
 int manager_release_ticked(Manager *manager);
 /* After a discovery. What has ended is in no plan; whoever has inherited a mask from it is put back when its policy has

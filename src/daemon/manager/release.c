@@ -91,29 +91,17 @@ void manager_release_done(Manager *manager)
     free(manager->releasing);
 }
 
-bool manager_release_is_of(World *world, pid_t pid, const char *workload, const char *name)
+bool manager_is_released(void *userdata, pid_t pid, const char *workload)
 {
-    const Process *process = world_process(world, pid);
+    const ManagerReleased *released = userdata;
+    const Process *process;
 
+    if (released->pid > 0 || !*released->name)
+        return released->pid == 0 || pid == released->pid;
+    process = world_process(released->world, pid);
     if (process && process->workload.i >= 0)
-        workload = world->workloads[process->workload.i].name;
-    return workload && strcmp(workload, name) == 0;
-}
-
-/* Which processes of the journal it is about. */
-typedef struct Wanted {
-    World *world;
-    const Releasing *releasing;
-} Wanted;
-
-static bool wants(void *userdata, pid_t pid, const char *workload)
-{
-    const Wanted *wanted = userdata;
-    const Releasing *releasing = wanted->releasing;
-
-    if (releasing->pid > 0 || !*releasing->name)
-        return releasing->pid == 0 || pid == releasing->pid;
-    return manager_release_is_of(wanted->world, pid, workload, releasing->name);
+        workload = released->world->workloads[process->workload.i].name;
+    return workload && strcmp(workload, released->name) == 0;
 }
 
 static bool is_forgotten(void *userdata, pid_t pid, const char *workload)
@@ -203,8 +191,8 @@ static bool is_leaving(const Manager *manager, const Releasing *releasing)
 /* Returns 1 when it is over, 0, or -errno. */
 static int step(Manager *manager, Releasing *releasing)
 {
-    Wanted wanted = {.world = manager->world, .releasing = releasing};
-    const ActSelection selection = {.wants = wants, .userdata = &wanted};
+    ManagerReleased released = {manager->world, releasing->name, releasing->pid};
+    const ActSelection selection = {.wants = manager_is_released, .userdata = &released};
     int r;
 
     /* decide() is asked in each discovery, or the list of those released would be swept of it; afterwards it sees to

@@ -8,7 +8,6 @@
 #include "base/human.h"
 #include "base/time.h"
 #include "daemon/manager/evidence.h"
-#include "daemon/manager/fence.h"
 #include "daemon/manager/manager.h"
 #include "numaplace/messages.h"
 #include "plan/home/sharing.h"

@@ -26,7 +26,6 @@
 #include "base/parse.h"
 #include "base/root.h"
 #include "base/time.h"
-#include "daemon/namespace.h"
 #include "daemon/runtime-dir.h"
 #include "numaplace/messages.h"
 #include "numaplace/paths.h"
@@ -35,6 +34,61 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+
+/* PID namespaces, in which the same number means different processes. */
+
+/* The length of the longest name of a journal, and the byte that ends it. */
+#define JOURNAL_NAME_SIZE sizeof("journal-4294967295")
+/* Of the namespace that the kernel begins with (PROC_PID_INIT_INO in include/linux/proc_ns.h). */
+#define FIRST_NAMESPACE 4026531836U
+
+/* 0: not known, as in a tree of files that somebody made up. */
+static uint32_t read_namespace(int root_fd)
+{
+    char text[32];
+    ssize_t n = readlinkat(root_fd, "proc/self/ns/pid", text, sizeof(text) - 1);
+    uint32_t number = 0;
+
+    if (n <= 0)
+        return 0;
+    text[n] = '\0';
+    return sscanf(text, "pid:[%u]", &number) == 1 ? number : 0;
+}
+
+/* What the journal is called in this process's namespace: "journal" in the machine's first one, or where /proc below
+ * `root_fd` does not say; otherwise "journal-N", N the number of the namespace (pid_namespaces(7)). */
+static void name_journal(int root_fd, char ret[static JOURNAL_NAME_SIZE])
+{
+    uint32_t number = read_namespace(root_fd);
+
+    if (number == 0 || number == FIRST_NAMESPACE)
+        (void)snprintf(ret, JOURNAL_NAME_SIZE, "journal");
+    else
+        (void)snprintf(ret, JOURNAL_NAME_SIZE, "journal-%u", number);
+}
+
+/* Whether a file of a runtime directory is called as a journal is in some namespace. */
+static bool is_journal_name(const char *name)
+{
+    uint32_t number;
+
+    return strcmp(name, "journal") == 0 || (strncmp(name, "journal-", strlen("journal-")) == 0 &&
+                                            parse_u32(name + strlen("journal-"), &number) == 0);
+}
+
+/* Whether /proc below `root_fd` is the one of this process's namespace. Otherwise its numbers are other processes'
+ * here, and no system call may be made with them. */
+static bool has_own_proc(int root_fd)
+{
+    char text[16];
+    ssize_t n = readlinkat(root_fd, "proc/self", text, sizeof(text) - 1);
+    int32_t pid;
+
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    return parse_i32(text, &pid) == 0 && pid == getpid();
+}
 
 Manager *manager_alloc(const ManagerOptions *options, Log *log)
 {
@@ -58,7 +112,7 @@ int manager_open_root(Manager *manager)
                   strerror(-manager->root_fd));
         return manager->root_fd;
     }
-    if (strcmp(manager->options.root, "/") == 0 && !namespace_has_own_proc(manager->root_fd)) {
+    if (strcmp(manager->options.root, "/") == 0 && !has_own_proc(manager->root_fd)) {
         log_error(manager->log, NULL,
                   "/proc shows another PID namespace, or nothing: expected the one of this process, as after "
                   "mount -t proc proc /proc");
@@ -135,7 +189,7 @@ static char *journal_path(const Manager *manager)
 {
     char name[JOURNAL_NAME_SIZE];
 
-    namespace_journal_name(manager->root_fd, name);
+    name_journal(manager->root_fd, name);
     return format_text("%s/%s", manager->options.runtime_directory, name);
 }
 
@@ -151,7 +205,7 @@ static int find_journal(Manager *manager)
         return 0;
     if (manager->runtime_fd < 0)
         return lock_failed(manager, manager->runtime_fd, error);
-    namespace_journal_name(manager->root_fd, name);
+    name_journal(manager->root_fd, name);
     return fstatat(manager->runtime_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
@@ -183,9 +237,9 @@ static bool find_others(Manager *manager, bool tell)
     char own[JOURNAL_NAME_SIZE];
     bool any = false;
 
-    namespace_journal_name(manager->root_fd, own);
+    name_journal(manager->root_fd, own);
     while (dir && (entry = readdir(dir)))
-        if (namespace_is_journal_name(entry->d_name) && strcmp(entry->d_name, own) != 0)
+        if (is_journal_name(entry->d_name) && strcmp(entry->d_name, own) != 0)
             any |= !tell || tell_other(manager, entry->d_name);
     return any;
 }

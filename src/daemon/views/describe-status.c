@@ -6,7 +6,6 @@
 #include "daemon/views/describe.h"
 
 #include "base/time.h"
-#include "daemon/manager/fence.h"
 
 #include <stdio.h>
 

@@ -5,7 +5,6 @@
 #include "daemon/views/describe.h"
 
 #include "base/parse.h"
-#include "daemon/manager/fence.h"
 #include "numaplace/bus.h"
 
 static uint64_t since(uint64_t now_usec, uint64_t then_usec)

@@ -19,11 +19,11 @@ void describe_workloads(Dict *dict, Manager *manager);
 void describe_tasks(Dict *dict, Manager *manager, const Workload *workload, pid_t pid, pid_t tid,
                     uint32_t max);
 
-/* describe-move.c */
+/* describe-past.c: moves, the steps of the last day, and what changes of homes were worth. */
 void describe_move(Dict *dict, const Manager *manager, const Move *move);
 void describe_moves(Dict *dict, const Manager *manager, uint64_t after, uint32_t max);
 
-/* describe-history.c: at most `max` steps, and no more than a reply may hold, with a sequence above `after`. */
+/* At most `max` steps, and no more than a reply may hold, with a sequence above `after`. */
 void describe_history(Dict *dict, const Manager *manager, uint64_t after, uint32_t max);
 
 /* The rest is for views/explain.c. */
@@ -45,7 +45,7 @@ void describe_free_memory(Dict *dict, const World *world);
 /* The operating-system number of the node with most of a process's memory; -1: not known. */
 int32_t describe_memory_node(const World *world, const Process *process);
 
-/* describe-gain.c: the keys gain_..., when something is known of before and after the last change of home of a group.
+/* describe-past.c: the keys gain_..., when something is known of before and after the last change of home of a group.
  */
 void describe_gain(Dict *dict, const Manager *manager, uint64_t group_id);
 
@@ -60,6 +60,11 @@ void describe_evidence(Dict *dict, Manager *manager);
 void describe_evidence_of_workload(Dict *dict, const Manager *manager, WorkloadIx workload);
 void describe_evidence_of_process(Dict *dict, const Manager *manager, const Process *process);
 void describe_use(Dict *dict, const Manager *manager, const Task *task);
+
+/* manager/fence.c: what this host has, for the status; and by what means a group is kept at home, and why: "means",
+ * "means_reason", "means_text", "means_error" and "means_memory". */
+void describe_host(Dict *dict, const Manager *manager);
+void describe_means(Dict *dict, const Manager *manager, uint64_t group_id);
 
 /* manager/neighbours.c: the key "neighbours". */
 void describe_neighbours(Dict *dict, const Manager *manager);

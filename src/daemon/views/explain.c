@@ -3,7 +3,6 @@
 /* "Why is it there, and why not elsewhere?" The answer comes from three places: the World (the present state), the ring
  * of moves (what was done and refused), and, for an unmanaged process, a look at it like that of discovery. */
 
-#include "daemon/manager/fence.h"
 #include "daemon/views/describe.h"
 
 #include <stdio.h>
