@@ -5,8 +5,6 @@
 #include "plan/would.h"
 
 #include <math.h>
-#include <string.h>
-#include <uthash.h>
 
 typedef struct Looks {
     uint16_t values[GAIN_LOOKS]; /* permille, a ring */
@@ -22,11 +20,11 @@ typedef struct Entry {
     uint64_t local_sum, local_of;
     GainSide before;
     Looks waits, local; /* since then */
-    UT_hash_handle hh;
 } Entry;
 
 struct Gains {
-    Entry *entries;
+    Entry *entries; /* ascending group_id */
+    size_t n, capacity;
 };
 
 Gains *gains_new(void)
@@ -36,14 +34,8 @@ Gains *gains_new(void)
 
 Gains *gains_free(Gains *gains)
 {
-    Entry *e, *next;
-
-    if (!gains)
-        return NULL;
-    HASH_ITER (hh, gains->entries, e, next) {
-        HASH_DEL(gains->entries, e);
-        free(e);
-    }
+    if (gains)
+        free(gains->entries);
     free(gains);
     return NULL;
 }
@@ -96,24 +88,24 @@ static void note_change(Entry *e, const Group *group)
     e->waits.n = e->local.n = 0;
 }
 
+static Entry *find(const Gains *gains, uint64_t group_id)
+{
+    size_t at = LOWER_BOUND(i, gains->n, gains->entries[i].group_id < group_id);
+
+    return at < gains->n && gains->entries[at].group_id == group_id ? &gains->entries[at] : NULL;
+}
+
+/* Valid until the next one is added. NULL: memory is out. */
 static Entry *entry_of(Gains *gains, const Group *group)
 {
-    Entry *e = NULL;
+    size_t at = LOWER_BOUND(i, gains->n, gains->entries[i].group_id < group->id);
 
-    HASH_FIND(hh, gains->entries, &group->id, sizeof(group->id), e);
-    if (e)
-        return e;
-    e = calloc(1, sizeof(*e));
-    if (!e)
+    if (at < gains->n && gains->entries[at].group_id == group->id)
+        return &gains->entries[at];
+    if (!INSERT(gains->entries, gains->capacity, gains->n, at))
         return NULL;
-    e->group_id = group->id;
-    e->home_usec = group->last_home_usec;
-    HASH_ADD(hh, gains->entries, group_id, sizeof(e->group_id), e);
-    if (!e->hh.tbl) {
-        free(e);
-        return NULL;
-    }
-    return e;
+    gains->entries[at] = (Entry){.group_id = group->id, .home_usec = group->last_home_usec};
+    return &gains->entries[at];
 }
 
 /* By what each of its processes runs. */
@@ -153,38 +145,35 @@ static void look_at(Entry *e, const World *world, const Group *group)
 
 int gains_look(Gains *gains, const World *world)
 {
-    Entry *e, *next;
+    size_t n = 0;
 
-    HASH_ITER (hh, gains->entries, e, next) {
-        e->seen = false;
-        e->local_sum = e->local_of = 0;
+    for (size_t i = 0; i < gains->n; i++) {
+        gains->entries[i].seen = false;
+        gains->entries[i].local_sum = gains->entries[i].local_of = 0;
     }
     if (sum_local(gains, world) < 0)
         return -ENOMEM;
     for (size_t i = 0; i < world->n_groups; i++) {
-        const Group *group = &world->groups[i];
+        Entry *e = world->groups[i].gone ? NULL : entry_of(gains, &world->groups[i]);
 
-        if (group->gone)
+        if (world->groups[i].gone)
             continue;
-        e = entry_of(gains, group);
         if (!e)
             return -ENOMEM;
         e->seen = true;
-        look_at(e, world, group);
+        look_at(e, world, &world->groups[i]);
     }
-    HASH_ITER (hh, gains->entries, e, next)
-        if (!e->seen) {
-            HASH_DEL(gains->entries, e);
-            free(e);
-        }
+    for (size_t i = 0; i < gains->n; i++)
+        if (gains->entries[i].seen)
+            gains->entries[n++] = gains->entries[i];
+    gains->n = n;
     return 0;
 }
 
 bool gains_find(const Gains *gains, uint64_t group_id, Gain *ret)
 {
-    Entry *e = NULL;
+    const Entry *e = find(gains, group_id);
 
-    HASH_FIND(hh, gains->entries, &group_id, sizeof(group_id), e);
     if (!e || !e->changed)
         return false;
     *ret = (Gain){.since_usec = e->home_usec, .before = e->before, .after = side_of(e)};
@@ -194,9 +183,8 @@ bool gains_find(const Gains *gains, uint64_t group_id, Gain *ret)
 
 bool gains_now(const Gains *gains, uint64_t group_id, GainSide *ret)
 {
-    Entry *e = NULL;
+    const Entry *e = find(gains, group_id);
 
-    HASH_FIND(hh, gains->entries, &group_id, sizeof(group_id), e);
     if (!e)
         return false;
     *ret = side_of(e);

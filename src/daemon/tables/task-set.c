@@ -2,17 +2,15 @@
 
 #include "daemon/tables/task-set.h"
 
-#include <uthash.h>
-
 typedef struct Member {
-    pid_t pid; /* key: one number names one process at a time */
+    pid_t pid; /* one number names one process at a time */
     uint64_t start_ticks;
     unsigned seen; /* sweep in which it was found last */
-    UT_hash_handle hh;
 } Member;
 
 struct TaskSet {
-    Member *by_pid;
+    Member *members; /* ascending pid */
+    size_t n, capacity;
     unsigned sweep;
 };
 
@@ -21,87 +19,72 @@ TaskSet *task_set_new(void)
     return calloc(1, sizeof(TaskSet));
 }
 
-static void member_drop(TaskSet *set, Member *m)
-{
-    HASH_DEL(set->by_pid, m);
-    free(m);
-}
-
 void task_set_clear(TaskSet *set)
 {
-    Member *m, *next;
-
-    HASH_ITER (hh, set->by_pid, m, next)
-        member_drop(set, m);
+    set->n = 0;
 }
 
 TaskSet *task_set_free(TaskSet *set)
 {
-    if (!set)
-        return NULL;
-    task_set_clear(set);
+    if (set)
+        free(set->members);
     free(set);
     return NULL;
 }
 
-static Member *member_find(const TaskSet *set, pid_t pid)
+/* Where that number is, or would be; and whether it is. */
+static size_t place_of(const TaskSet *set, pid_t pid, bool *ret_there)
 {
-    Member *m = NULL;
+    size_t at = LOWER_BOUND(i, set->n, set->members[i].pid < pid);
 
-    HASH_FIND(hh, set->by_pid, &pid, sizeof(pid), m);
-    return m;
+    *ret_there = at < set->n && set->members[at].pid == pid;
+    return at;
 }
 
 int task_set_add(TaskSet *set, pid_t pid, uint64_t start_ticks)
 {
-    Member *m = member_find(set, pid);
+    bool there;
+    size_t at = place_of(set, pid, &there);
 
-    if (!m) {
-        m = calloc(1, sizeof(*m));
-        if (!m)
-            return -ENOMEM;
-        m->pid = pid;
-        HASH_ADD(hh, set->by_pid, pid, sizeof(m->pid), m);
-        if (!m->hh.tbl) {
-            free(m);
-            return -ENOMEM;
-        }
-    }
-    m->start_ticks = start_ticks;
-    m->seen = set->sweep;
+    if (!there && !INSERT(set->members, set->capacity, set->n, at))
+        return -ENOMEM;
+    set->members[at] = (Member){pid, start_ticks, set->sweep};
     return 0;
 }
 
 bool task_set_find(TaskSet *set, pid_t pid, uint64_t start_ticks)
 {
-    Member *m = member_find(set, pid);
+    bool there;
+    size_t at = place_of(set, pid, &there);
 
-    if (!m || m->start_ticks != start_ticks)
+    if (!there || set->members[at].start_ticks != start_ticks)
         return false;
-    m->seen = set->sweep;
+    set->members[at].seen = set->sweep;
     return true;
 }
 
 bool task_set_remove(TaskSet *set, pid_t pid)
 {
-    Member *m = member_find(set, pid);
+    bool there;
+    size_t at = place_of(set, pid, &there);
 
-    if (m)
-        member_drop(set, m);
-    return m;
+    if (there)
+        memmove(&set->members[at], &set->members[at + 1], (--set->n - at) * sizeof(*set->members));
+    return there;
 }
 
 size_t task_set_size(const TaskSet *set)
 {
-    return HASH_COUNT(set->by_pid);
+    return set->n;
 }
 
 void task_set_sweep(TaskSet *set)
 {
-    Member *m, *next;
+    size_t n = 0;
 
     set->sweep++;
-    HASH_ITER (hh, set->by_pid, m, next)
-        if (set->sweep - m->seen > 2)
-            member_drop(set, m);
+    for (size_t i = 0; i < set->n; i++)
+        if (set->sweep - set->members[i].seen <= 2)
+            set->members[n++] = set->members[i];
+    set->n = n;
 }

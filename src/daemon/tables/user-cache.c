@@ -3,17 +3,15 @@
 #include "daemon/tables/user-cache.h"
 
 #include <pwd.h>
-#include <string.h>
-#include <uthash.h>
 
-typedef struct UserEntry {
+typedef struct User {
     uid_t uid;
     char *name; /* NULL: there is none; this is remembered too, a missing user is the slowest look-up */
-    UT_hash_handle hh;
-} UserEntry;
+} User;
 
 struct UserCache {
-    UserEntry *by_uid;
+    User *users; /* ascending uid */
+    size_t n, capacity;
 };
 
 UserCache *user_cache_new(void)
@@ -21,19 +19,10 @@ UserCache *user_cache_new(void)
     return calloc(1, sizeof(UserCache));
 }
 
-static void entry_drop(UserCache *cache, UserEntry *e)
-{
-    HASH_DEL(cache->by_uid, e);
-    free(e->name);
-    free(e);
-}
-
 void user_cache_clear(UserCache *cache)
 {
-    UserEntry *e, *next;
-
-    HASH_ITER (hh, cache->by_uid, e, next)
-        entry_drop(cache, e);
+    while (cache->n > 0)
+        free(cache->users[--cache->n].name);
 }
 
 UserCache *user_cache_free(UserCache *cache)
@@ -41,32 +30,25 @@ UserCache *user_cache_free(UserCache *cache)
     if (!cache)
         return NULL;
     user_cache_clear(cache);
+    free(cache->users);
     free(cache);
     return NULL;
 }
 
 const char *user_cache_name(UserCache *cache, uid_t uid)
 {
-    UserEntry *e = NULL;
+    size_t at = LOWER_BOUND(i, cache->n, cache->users[i].uid < uid);
     struct passwd *pw;
 
-    HASH_FIND(hh, cache->by_uid, &uid, sizeof(uid), e);
-    if (e)
-        return e->name;
-
-    if (HASH_COUNT(cache->by_uid) >= USER_CACHE_MAX)
+    if (at < cache->n && cache->users[at].uid == uid)
+        return cache->users[at].name;
+    if (cache->n >= USER_CACHE_MAX) {
         user_cache_clear(cache);
-    e = calloc(1, sizeof(*e));
-    if (!e)
-        return NULL;
-    e->uid = uid;
-    pw = getpwuid(uid);
-    e->name = pw ? strdup(pw->pw_name) : NULL;
-    HASH_ADD(hh, cache->by_uid, uid, sizeof(e->uid), e);
-    if (!e->hh.tbl) {
-        free(e->name);
-        free(e);
-        return NULL;
+        at = 0;
     }
-    return e->name;
+    if (!INSERT(cache->users, cache->capacity, cache->n, at))
+        return NULL;
+    pw = getpwuid(uid);
+    cache->users[at] = (User){uid, pw ? strdup(pw->pw_name) : NULL};
+    return cache->users[at].name;
 }
