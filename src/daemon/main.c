@@ -29,180 +29,146 @@ enum {
     STATUS_JOURNAL = 6,      /* the undo journal cannot be used */
 };
 
-static const char *arg_config = NULL;
-static const char *arg_policy_directories[POLICY_DIRECTORIES_MAX + 1] = {NULL};
-static size_t arg_n_policy_directories = 0;
-static const char *arg_runtime_directory = NUMAPLACE_RUNTIME_DIRECTORY;
-static const char *arg_root = "/";
-static TopologyOptions arg_topology;
-static bool arg_dry_run = false;
-static bool arg_once = false;
-static const char *arg_record = NULL;
-static bool arg_restore = false;
-static ManagerRestore arg_restore_what = MANAGER_RESTORE_ALL;
-static int arg_system_bus = -1; /* -1: where the runtime directory is the standard one */
-
-static const char *const default_policy_directories[] = {POLICY_DIRECTORIES, NULL};
-
-static void help(void)
-{
-    (void)printf("numaplaced [OPTION...]\n\n"
-                 "Places tasks and lends idle CPUs on NUMA machines.\n\n"
-                 "  -h --help               Show this help\n"
-                 "     --version            Show the version\n"
-                 "     --config=FILE        Read this file instead of numaplaced.conf and its drop-ins\n"
-                 "     --policy-dir=DIR     Read policies from here instead of the standard directories;\n"
-                 "                          may be given several times, the first one wins\n"
-                 "     --runtime-dir=DIR    Socket, undo journal and lock (default %s)\n"
-                 "     --dry-run            Decide, but change nothing\n"
-                 "     --once               Plan once, print the plan, put everything back and exit\n"
-                 "     --record=FILE        Record every plan and its input in this new file\n"
-                 "     --restore[=WHAT]     Put back what an earlier daemon left, and exit: all (default),\n"
-                 "                          or after a crash only\n"
-                 "     --system-bus=BOOL    Be org.numaplace1 on the system bus; by default only on the\n"
-                 "                          standard runtime directory\n"
-                 "     --rehearse=N         Split this one-node machine into N emulated nodes\n"
-                 "     --whole-machine      Also CPUs outside the cpuset of this process\n"
-                 "     --root=DIR           Read a captured kernel tree; implies --dry-run, needs one of:\n"
-                 "     --topology-xml=FILE  Topology from an hwloc XML file; only with --dry-run\n"
-                 "     --synthetic=TEXT     Topology from an hwloc description; only with --dry-run\n",
-                 NUMAPLACE_RUNTIME_DIRECTORY);
-}
+static const char *policy_directories[POLICY_DIRECTORIES_MAX + 1] = {POLICY_DIRECTORIES};
+static size_t n_policy_directories = 0;
+static bool system_bus_is_given = false;
+static bool restore = false;
+static ManagerRestore restore_what = MANAGER_RESTORE_ALL;
+static ManagerOptions arg = {
+    .policy_directories = policy_directories,
+    .runtime_directory = NUMAPLACE_RUNTIME_DIRECTORY,
+    .root = "/",
+};
 
 /* One line that says what is wrong. */
 #define usage_error(...) \
     ((void)fprintf(stderr, "numaplaced: " __VA_ARGS__), (void)fputc('\n', stderr), -EINVAL)
 
-enum {
-    OPT_VERSION = 256,
-    OPT_CONFIG,
-    OPT_POLICY_DIR,
-    OPT_RUNTIME_DIR,
-    OPT_ROOT,
-    OPT_REHEARSE,
-    OPT_TOPOLOGY_XML,
-    OPT_SYNTHETIC,
-    OPT_WHOLE_MACHINE,
-    OPT_DRY_RUN,
-    OPT_ONCE,
-    OPT_RECORD,
-    OPT_RESTORE,
-    OPT_SYSTEM_BUS,
-};
+/* What takes the value of an option returns 0 to go on, >0 when the answer was given, -EINVAL after saying why not. */
+static int take_help(const char *text);
 
-static const struct option options[] = {
-    {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, OPT_VERSION},
-    {"config", required_argument, NULL, OPT_CONFIG},
-    {"policy-dir", required_argument, NULL, OPT_POLICY_DIR},
-    {"runtime-dir", required_argument, NULL, OPT_RUNTIME_DIR},
-    {"root", required_argument, NULL, OPT_ROOT},
-    {"rehearse", required_argument, NULL, OPT_REHEARSE},
-    {"topology-xml", required_argument, NULL, OPT_TOPOLOGY_XML},
-    {"synthetic", required_argument, NULL, OPT_SYNTHETIC},
-    {"whole-machine", no_argument, NULL, OPT_WHOLE_MACHINE},
-    {"dry-run", no_argument, NULL, OPT_DRY_RUN},
-    {"once", no_argument, NULL, OPT_ONCE},
-    {"record", required_argument, NULL, OPT_RECORD},
-    {"restore", optional_argument, NULL, OPT_RESTORE},
-    {"system-bus", required_argument, NULL, OPT_SYSTEM_BUS},
-    {0},
-};
-
-static int add_policy_directory(const char *path)
+static int take_version(const char *text)
 {
-    if (arg_n_policy_directories >= POLICY_DIRECTORIES_MAX)
-        return usage_error("--policy-dir= given more than %u times", POLICY_DIRECTORIES_MAX);
-    arg_policy_directories[arg_n_policy_directories++] = path;
-    return 0;
+    (void)printf("numaplaced " NUMAPLACE_VERSION "\nlibcpuset: %s\n", libcpuset_is_built() ? "yes" : "no");
+    return 1;
 }
 
-static int take_system_bus(const char *text)
+static int take_policy_directory(const char *path)
 {
-    bool yes;
-
-    if (parse_bool(text, &yes) < 0)
-        return usage_error("--system-bus=%s: expected yes or no", text);
-    arg_system_bus = yes;
+    if (n_policy_directories >= POLICY_DIRECTORIES_MAX)
+        return usage_error("--policy-dir= given more than %u times", POLICY_DIRECTORIES_MAX);
+    policy_directories[n_policy_directories++] = path;
+    policy_directories[n_policy_directories] = NULL;
     return 0;
 }
 
 static int take_restore(const char *text)
 {
-    arg_restore = true;
+    restore = true;
     if (!text || strcmp(text, "all") == 0)
-        arg_restore_what = MANAGER_RESTORE_ALL;
+        restore_what = MANAGER_RESTORE_ALL;
     else if (strcmp(text, "crash") == 0)
-        arg_restore_what = MANAGER_RESTORE_CRASH;
+        restore_what = MANAGER_RESTORE_CRASH;
     else
         return usage_error("--restore=%s: expected all or crash", text);
     return 0;
 }
 
-/* Takes one option. Returns 0, or -EINVAL after saying why. */
-static int take_option(int option, char *const *argv)
+static int take_system_bus(const char *text)
 {
-    for (const struct option *o = options; o->name; o++)
-        if (o->val == option && o->has_arg == required_argument && !*optarg)
-            return usage_error("option '--%s' needs a value; try --help", o->name);
-    switch (option) {
-    case OPT_CONFIG:
-        arg_config = optarg;
-        return 0;
-    case OPT_POLICY_DIR:
-        return add_policy_directory(optarg);
-    case OPT_RUNTIME_DIR:
-        arg_runtime_directory = optarg;
-        return 0;
-    case OPT_ROOT:
-        arg_root = optarg;
-        arg_dry_run = true;
-        return 0;
-    case OPT_REHEARSE:
-        if (parse_u32(optarg, &arg_topology.rehearse) < 0 || arg_topology.rehearse < 2)
-            return usage_error("--rehearse=%s: expected a number of nodes, 2 or more", optarg);
-        return 0;
-    case OPT_TOPOLOGY_XML:
-        arg_topology.xml = optarg;
-        return 0;
-    case OPT_SYNTHETIC:
-        arg_topology.synthetic = optarg;
-        return 0;
-    case OPT_WHOLE_MACHINE:
-        arg_topology.whole_machine = true;
-        return 0;
-    case OPT_DRY_RUN:
-        arg_dry_run = true;
-        return 0;
-    case OPT_ONCE:
-        arg_once = true;
-        return 0;
-    case OPT_RECORD:
-        arg_record = optarg;
-        return 0;
-    case OPT_RESTORE:
-        return take_restore(optarg);
-    case OPT_SYSTEM_BUS:
-        return take_system_bus(optarg);
-    case ':':
-        return usage_error("option '%s' needs a value; try --help", argv[optind - 1]);
-    default:
-        return usage_error("'%s' is not an option, or takes no value; try --help", argv[optind - 1]);
-    }
+    if (parse_bool(text, &arg.system_bus) < 0)
+        return usage_error("--system-bus=%s: expected yes or no", text);
+    system_bus_is_given = true;
+    return 0;
+}
+
+static int take_rehearse(const char *text)
+{
+    if (parse_u32(text, &arg.topology.rehearse) < 0 || arg.topology.rehearse < 2)
+        return usage_error("--rehearse=%s: expected a number of nodes, 2 or more", text);
+    return 0;
+}
+
+static int take_root(const char *path)
+{
+    arg.root = path;
+    arg.dry_run = true;
+    return 0;
+}
+
+typedef struct Option {
+    const char *name, *value, *help;
+    const char **text;             /* its value goes here, */
+    bool *flag;                    /* or that it was given, */
+    int (*take)(const char *text); /* or this is told */
+} Option;
+
+#define NEXT_LINE "\n                          "
+
+static const Option options[] = {
+    {"help", "", "Show this help", .take = take_help},
+    {"version", "", "Show the version", .take = take_version},
+    {"config", "=FILE", "Read this file instead of numaplaced.conf and its drop-ins",
+     .text = &arg.config_path},
+    {"policy-dir", "=DIR",
+     "Read policies from here instead of the standard directories;" NEXT_LINE
+     "may be given several times, the first one wins",
+     .take = take_policy_directory},
+    {"runtime-dir", "=DIR", "Socket, undo journal and lock (default " NUMAPLACE_RUNTIME_DIRECTORY ")",
+     .text = &arg.runtime_directory},
+    {"dry-run", "", "Decide, but change nothing", .flag = &arg.dry_run},
+    {"once", "", "Plan once, print the plan, put everything back and exit", .flag = &arg.once},
+    {"record", "=FILE", "Record every plan and its input in this new file", .text = &arg.record},
+    {"restore", "[=WHAT]",
+     "Put back what an earlier daemon left, and exit: all (default)," NEXT_LINE "or after a crash only",
+     .take = take_restore},
+    {"system-bus", "=BOOL",
+     "Be org.numaplace1 on the system bus; by default only on the" NEXT_LINE "standard runtime directory",
+     .take = take_system_bus},
+    {"rehearse", "=N", "Split this one-node machine into N emulated nodes", .take = take_rehearse},
+    {"whole-machine", "", "Also CPUs outside the cpuset of this process",
+     .flag = &arg.topology.whole_machine},
+    {"root", "=DIR", "Read a captured kernel tree; implies --dry-run, needs one of:", .take = take_root},
+    {"topology-xml", "=FILE", "Topology from an hwloc XML file; only with --dry-run",
+     .text = &arg.topology.xml},
+    {"synthetic", "=TEXT", "Topology from an hwloc description; only with --dry-run",
+     .text = &arg.topology.synthetic},
+};
+
+static int take_help(const char *text)
+{
+    (void)printf("numaplaced [OPTION...]\n\nPlaces tasks and lends idle CPUs on NUMA machines.\n\n");
+    for (const Option *o = options; o < options + ARRAY_SIZE(options); o++)
+        (void)printf("  %s--%s%-*s%s\n", o == options ? "-h " : "   ", o->name, 19 - (int)strlen(o->name),
+                     o->value, o->help);
+    return 1;
+}
+
+static int take_option(const Option *option)
+{
+    if (*option->value == '=' && !*optarg)
+        return usage_error("option '--%s' needs a value; try --help", option->name);
+    if (option->take)
+        return option->take(optarg);
+    if (option->text)
+        *option->text = optarg;
+    else
+        *option->flag = true;
+    return 0;
 }
 
 static int check_options(void)
 {
-    bool elsewhere = arg_topology.xml || arg_topology.synthetic;
+    bool elsewhere = arg.topology.xml || arg.topology.synthetic;
 
-    if (arg_topology.xml && arg_topology.synthetic)
+    if (arg.topology.xml && arg.topology.synthetic)
         return usage_error("--topology-xml= and --synthetic= exclude each other");
-    if (arg_restore && (arg_once || arg_dry_run || arg_record))
+    if (restore && (arg.once || arg.dry_run || arg.record))
         return usage_error("--restore excludes --once, --dry-run, --record= and --root=");
-    if (elsewhere && !arg_dry_run)
+    if (elsewhere && !arg.dry_run)
         return usage_error(
             "--topology-xml= and --synthetic= describe another machine: expected --dry-run with them");
-    if (strcmp(arg_root, "/") != 0 && !elsewhere)
+    if (strcmp(arg.root, "/") != 0 && !elsewhere)
         return usage_error(
             "--root= is another machine's tree: expected --topology-xml= or --synthetic= with it");
     return 0;
@@ -220,23 +186,24 @@ static int finish_output(void)
 /* Returns 0 to go on, >0 when the answer was given, -EINVAL after saying why not. */
 static int parse_arguments(int argc, char **argv)
 {
-    int option;
+    struct option longs[ARRAY_SIZE(options) + 1] = {0};
+    int option, at, r;
 
+    for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+        longs[i] = (struct option){
+            .name = options[i].name,
+            .has_arg = *options[i].value == '=' ? required_argument
+                       : *options[i].value      ? optional_argument
+                                                : no_argument,
+        };
     opterr = 0;
-    while ((option = getopt_long(argc, argv, ":h", options, NULL)) >= 0) {
-        int r;
-
-        if (option == 'h') {
-            help();
-            return 1;
-        }
-        if (option == OPT_VERSION) {
-            (void)printf("numaplaced " NUMAPLACE_VERSION "\nlibcpuset: %s\n",
-                         libcpuset_is_built() ? "yes" : "no");
-            return 1;
-        }
-        r = take_option(option, argv);
-        if (r < 0)
+    while ((option = getopt_long(argc, argv, ":h", longs, &at)) >= 0) {
+        if (option == ':')
+            return usage_error("option '%s' needs a value; try --help", argv[optind - 1]);
+        if (option == '?')
+            return usage_error("'%s' is not an option, or takes no value; try --help", argv[optind - 1]);
+        r = option == 'h' ? take_help(NULL) : take_option(&options[at]);
+        if (r != 0)
             return r;
     }
     if (optind < argc)
@@ -292,7 +259,6 @@ static int open_standard_descriptors(void)
 int main(int argc, char **argv)
 {
     CLEANUP(manager_free_p) Manager *manager = NULL;
-    ManagerOptions manager_options;
     Log log;
     int r = open_standard_descriptors();
 
@@ -308,23 +274,12 @@ int main(int argc, char **argv)
     (void)signal(SIGPIPE, SIG_IGN);
     (void)signal(SIGXFSZ, SIG_IGN); /* too long a journal (RLIMIT_FSIZE) is an error of write(), too */
 
-    manager_options = (ManagerOptions){
-        .config_path = arg_config,
-        .policy_directories =
-            arg_n_policy_directories > 0 ? arg_policy_directories : default_policy_directories,
-        .runtime_directory = arg_runtime_directory,
-        .root = arg_root,
-        .topology = arg_topology,
-        .dry_run = arg_dry_run,
-        .once = arg_once,
-        .record = arg_record,
-        .system_bus = arg_system_bus < 0 ? strcmp(arg_runtime_directory, NUMAPLACE_RUNTIME_DIRECTORY) == 0
-                                         : arg_system_bus,
-    };
-    if (arg_restore) {
-        r = manager_restore(&manager_options, arg_restore_what, &log);
+    if (!system_bus_is_given)
+        arg.system_bus = strcmp(arg.runtime_directory, NUMAPLACE_RUNTIME_DIRECTORY) == 0;
+    if (restore) {
+        r = manager_restore(&arg, restore_what, &log);
     } else {
-        r = manager_new(&manager_options, &log, &manager);
+        r = manager_new(&arg, &log, &manager);
         if (r == 0)
             r = manager_run(manager);
     }
