@@ -12,7 +12,6 @@ typedef struct Orders Orders;
 int orders_new(Mover *mover, Orders **ret);
 /* As mover_free(). */
 Orders *orders_free(Orders *orders);
-DEFINE_CLEANUP(Orders *, orders_free)
 
 /* For its descriptor, its statistics, and its rate. */
 Mover *orders_mover(const Orders *orders);

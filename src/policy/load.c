@@ -9,7 +9,6 @@
  * with no key at all, is dropped and matches nothing; `Comm=*` is how to match everything. */
 
 #include "conf/search.h"
-#include "policy/match.h"
 #include "policy/pattern.h"
 #include "policy/policy.h"
 #include "policy/validate.h"

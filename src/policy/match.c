@@ -8,8 +8,6 @@
  * only then, because they alone make the difference between NO and LATER, that is between forgetting a
  * process and looking again. */
 
-#include "policy/match.h"
-
 #include "policy/pattern.h"
 
 #include <fnmatch.h>

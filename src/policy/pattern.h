@@ -16,3 +16,8 @@ int policy_patterns_parse(const char *value, void *field, const void *arg);
 char *policy_patterns_format(const PolicyPatterns *patterns);
 
 void policy_patterns_done(PolicyPatterns *patterns);
+
+/* match.c: frees what a [Match] section holds and empties it. */
+void policy_match_done(PolicyMatch *match);
+/* Whether nothing is asked for in it. Such a section would match everything, and is never part of a Policy. */
+bool policy_match_empty(const PolicyMatch *match);

@@ -4,7 +4,7 @@
 
 #include "policy/policy.h"
 
-#include "policy/match.h"
+#include "policy/pattern.h"
 
 #include <string.h>
 

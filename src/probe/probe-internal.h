@@ -208,7 +208,6 @@ static inline bool probe_error_is_gone(int r)
 
 /* cpus.c: online and usable CPUs of the World, and the cpusets of processes. */
 int probe_cpus_refresh(Probe *probe, World *world);
-bool probe_cpus_changed(Probe *probe);
 /* CPUs that the cpuset at `path` leaves, cut to online ones; read once per discovery. 0 or -ENOMEM. */
 int probe_cpuset(Probe *probe, World *world, const char *path, CpuMask *ret);
 /* A discovery begins: all are to be read, and those the last one did not ask for are forgotten. */
@@ -258,15 +257,6 @@ int probe_memory_refresh(Probe *probe, World *world);
  * -ENOMEM. */
 int probe_memory_catch_up(Probe *probe, World *world);
 void probe_memory_done(Probe *probe);
-
-/* kernel-groups.c: the groups that the kernel's balancing has put threads of the process into (Ngid, P12), as words for
- * Process.shared, each with a blank before it: " ngid:711"; of so many threads and groups at most. Returns the CPU time
- * it took in nanoseconds. */
-#define KERNEL_GROUPS_THREADS   16U
-#define KERNEL_GROUPS_MAX       8U
-#define KERNEL_GROUPS_TEXT_SIZE 160U
-uint64_t probe_kernel_groups(Probe *probe, const World *world, const Process *process, const Subject *subject,
-                             char *buf);
 
 /* masks.c: affinity masks and whose hands are on them. */
 int probe_mask_read(Probe *probe, World *world, const Process *process, pid_t tid, CpuMask *ret);

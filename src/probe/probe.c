@@ -153,7 +153,7 @@ int probe_new(const ProbeOptions *options, const ProbeCallbacks *callbacks, Prob
     probe->online_fd = root_open_file(options->root_fd, "sys/devices/system/cpu/online");
     probe->isolated_fd = root_open_file(options->root_fd, "sys/devices/system/cpu/isolated");
     detect(probe);
-    (void)probe_cpus_changed(probe); /* takes the present state as the known one */
+    (void)probe_topology_changed(probe); /* takes the present state as the known one */
     probe->online_read = false;
     *ret = TAKE_PTR(probe);
     return 0;
@@ -289,11 +289,6 @@ bool probe_met(const Probe *probe, pid_t pid, uint64_t start_ticks)
     const SeenProcess *seen = find_seen(probe, pid);
 
     return seen && seen->start_ticks == start_ticks;
-}
-
-bool probe_topology_changed(Probe *probe)
-{
-    return probe_cpus_changed(probe);
 }
 
 int probe_topology_adopt(Probe *probe, const Probe *before)

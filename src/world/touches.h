@@ -67,7 +67,6 @@ typedef struct TouchThread {
     Faults faults; /* accesses in small pages, by where the memory lies */
     Buddy buddy;
     NodeIx preferred;   /* where the kernel would have it, if its own faults are the evidence; NODE_NONE */
-    pid_t kernel_group; /* and the number of the group that it has put it into (P12); 0: none */
     uint64_t n_samples; /* since it was added or forgotten */
     uint64_t n_blocks;  /* blocks of rounds, likewise */
     /* The node that it ran on for all its samples of so many rounds in a row that had any, since round

@@ -15,7 +15,6 @@ FenceAside *fence_aside_new(int (*write)(void *context, const char *name, hwloc_
 
 /* Waits for the write under way; those not begun are dropped. Returns NULL. */
 FenceAside *fence_aside_free(FenceAside *aside);
-DEFINE_CLEANUP(FenceAside *, fence_aside_free)
 
 /* The context is a FenceAside. What is set last of one name is what is written last; result() is of that. */
 extern const FenceOps fence_ops_aside;

@@ -15,7 +15,6 @@ typedef struct FenceUnits FenceUnits;
  * taken; NULL: connects when there is something to say. */
 FenceUnits *fence_units_new(const char *property, sd_bus *bus);
 FenceUnits *fence_units_free(FenceUnits *units);
-DEFINE_CLEANUP(FenceUnits *, fence_units_free)
 
 /* The context is a FenceUnits. */
 extern const FenceOps fence_ops_unit;

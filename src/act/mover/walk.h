@@ -70,7 +70,6 @@ uint32_t walk_share(Walk *lead, uint32_t max);
  * mappings `lead` has counted. To be freed before `lead`; they may take steps at the same time. 0 or -ENOMEM. */
 int walk_join(Walk *lead, Walk **ret);
 Walk *walk_free(Walk *walk);
-DEFINE_CLEANUP(Walk *, walk_free)
 
 /* Does a part of it, some ten or twenty milliseconds long unless the kernel or the rate takes longer; `node` and `host`
  * may be others in each step. Returns whether there is more to do; if not, *ret_outcome says how it ended and

@@ -36,7 +36,6 @@ typedef struct Gains Gains;
 
 Gains *gains_new(void);
 Gains *gains_free(Gains *gains);
-DEFINE_CLEANUP(Gains *, gains_free)
 
 /* Takes a look at all groups; those that are gone are forgotten. A group whose Group.last_home_usec is another one than
  * at the look before has changed its home. Returns 0 or -ENOMEM. */

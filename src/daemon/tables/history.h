@@ -52,7 +52,6 @@ typedef struct History History;
 /* NULL when memory is out. The first step begins at `now_usec`. */
 History *history_new(uint64_t now_usec);
 History *history_free(History *history);
-DEFINE_CLEANUP(History *, history_free)
 
 /* Takes a look at all workloads, at world->now_usec. The World is not changed. Returns 0 or -ENOMEM. */
 int history_look(History *history, World *world, const HistoryTotals *totals, uint64_t realtime_usec);

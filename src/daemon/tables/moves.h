@@ -61,7 +61,6 @@ typedef struct Moves Moves;
 
 Moves *moves_new(void);
 Moves *moves_free(Moves *moves);
-DEFINE_CLEANUP(Moves *, moves_free)
 
 /* Notes an action and what became of it. *ret_new is set to the entry when it is a new one, and to NULL when
  * it was counted on an entry that says the same (never for DONE). Returns 0 or -ENOMEM. */

@@ -14,7 +14,6 @@ typedef struct UserCache UserCache;
 
 UserCache *user_cache_new(void);
 UserCache *user_cache_free(UserCache *cache);
-DEFINE_CLEANUP(UserCache *, user_cache_free)
 
 /* The login name, valid until the next call, or NULL when there is none or memory is out. */
 const char *user_cache_name(UserCache *cache, uid_t uid);

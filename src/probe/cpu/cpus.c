@@ -151,7 +151,7 @@ static void read_own(Probe *probe, hwloc_bitmap_t ret)
         (void)read_kept(probe, e, ret);
 }
 
-bool probe_cpus_changed(Probe *probe)
+bool probe_topology_changed(Probe *probe)
 {
     bool changed = false;
 

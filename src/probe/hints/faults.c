@@ -22,16 +22,17 @@
 #include "base/root.h"
 #include "base/time.h"
 #include "probe/hints/pace.h"
-#include "probe/hints/places.h"
 #include "probe/hints/rings.h"
 #include "probe/hints/trial.h"
 #include "probe/hints/watch.h"
 #include "probe/memory/evidence.h"
+#include "probe/memory/region-maps.h"
 #include "probe/tasks/cgroup.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 /* A process that grows by more between two rounds touches memory for the first time. */
 #define GROWTH_PAGES 512U
@@ -46,6 +47,20 @@
 
 /* So many protections in a row that take too long are no accident. */
 #define LONG_MAX_IN_A_ROW 3U
+
+/* Pages asked for in one call, which holds the lock of the address space shared: 1 ms. */
+#define PLACES_PER_CALL 4096U
+
+/* numa_maps is read so seldom that it takes no more than one part in so many of a CPU, and no sooner than this. */
+#define DESCRIBE_SHARE    100U
+#define DESCRIBE_MIN_USEC (10 * USEC_PER_SEC)
+
+typedef struct HintPlaces {
+    uint32_t asked[PLACES_PER_CALL]; /* indices of blocks */
+    void *pages[PLACES_PER_CALL];
+    int status[PLACES_PER_CALL];
+    uint64_t describe_usec; /* when to read numa_maps next */
+} HintPlaces;
 
 typedef struct HintFaults {
     EvidenceTarget target;
@@ -167,6 +182,99 @@ static int begin(const EvidenceTarget *target, const EvidenceMachine *machine, v
 }
 
 /*
+ * Where blocks lie that were touched, and what memory they are part of
+ *
+ * A block is asked for by the page that was touched last. Where a block lies that nobody touched is asked only when
+ * somebody wants to know: with 128 GiB of them it takes 16 ms. maps is read each time, numa_maps, for which the
+ * kernel walks all page tables, seldom.
+ */
+
+static int locate_some(HintFaults *faults, Touches *touches, size_t n)
+{
+    HintPlaces *places = &faults->places;
+
+    for (size_t i = 0; i < n; i++)
+        places->pages[i] = (void *)(uintptr_t)touches->blocks[places->asked[i]]
+                               .address; /* NOLINT(performance-no-int-to-ptr) */
+    if (n > 0 && syscall(SYS_move_pages, faults->target.pid, n, places->pages, NULL, places->status, 0) < 0)
+        return errno == ESRCH ? EVIDENCE_E_GONE : -errno;
+    for (size_t i = 0; i < n; i++)
+        touches->blocks[places->asked[i]].node =
+            places->status[i] < 0 ? NODE_NONE
+                                  : topology_node_by_os(faults->target.topology, (uint32_t)places->status[i]);
+    return 0;
+}
+
+/* Whether a block was touched in this round, or is in what was asked for. Blocks, samples and ranges ascend. */
+static bool is_asked(const EvidenceFinds *finds, const TouchBlock *block, size_t *sample, size_t *range)
+{
+    const uint64_t number = block->address / TOUCHES_BLOCK_BYTES;
+    const Touches *touches = &finds->touches;
+
+    while (*sample < touches->n_samples && touches->samples[*sample].address / TOUCHES_BLOCK_BYTES < number)
+        (*sample)++;
+    while (*range < finds->n_asked && finds->asked[*range].end <= block->address)
+        (*range)++;
+    return (*sample < touches->n_samples &&
+            touches->samples[*sample].address / TOUCHES_BLOCK_BYTES == number) ||
+           (*range < finds->n_asked && finds->asked[*range].start <= block->address);
+}
+
+/* Those that are not asked about may have been moved since they were. */
+static int locate(HintFaults *faults, EvidenceFinds *finds)
+{
+    Touches *touches = &finds->touches;
+    size_t n = 0, sample = 0, range = 0;
+
+    /* Pretend nodes have no memory of their own. */
+    if (faults->target.topology->rehearsal > 0)
+        return 0;
+    for (size_t i = 0; i < touches->n_blocks; i++) {
+        touches->blocks[i].node = NODE_NONE;
+        if (!is_asked(finds, &touches->blocks[i], &sample, &range))
+            continue;
+        faults->places.asked[n++] = (uint32_t)i;
+        if (n == PLACES_PER_CALL) {
+            int r = locate_some(faults, touches, n);
+
+            if (r != 0)
+                return r;
+            n = 0;
+        }
+    }
+    return locate_some(faults, touches, n);
+}
+
+/* What cannot be read is not known, and nothing of it is moved then (I10). */
+static int find_regions(HintFaults *faults, uint64_t now_usec, MemoryRegions *known)
+{
+    bool described = now_usec >= faults->places.describe_usec;
+    uint64_t begin = time_now_usec();
+    MemoryRegions regions = {0};
+    int r = region_maps_read(faults->proc_fd, described, known, &regions);
+
+    if (r == -ESRCH || r == -ENOENT)
+        return EVIDENCE_E_GONE;
+    if (r == -ENOMEM)
+        return r;
+    regions_done(known);
+    *known = regions;
+    if (described)
+        faults->places.describe_usec =
+            now_usec + MAX((time_now_usec() - begin) * DESCRIBE_SHARE, DESCRIBE_MIN_USEC);
+    return 0;
+}
+
+/* Fills in the nodes of the blocks, and the regions. After touches_gather() of a round with samples. 0,
+ * EVIDENCE_E_GONE, or -errno. */
+static int find_places(HintFaults *faults, uint64_t now_usec, EvidenceFinds *finds)
+{
+    int r = locate(faults, finds);
+
+    return r == 0 ? find_regions(faults, now_usec, &finds->regions) : r;
+}
+
+/*
  * Counting
  */
 
@@ -238,7 +346,7 @@ static int count(HintFaults *faults, const EvidenceNow *now, EvidenceFinds *find
         return r;
     r = touches_gather(touches);
     if (r == 0 && touches->n_samples > 0)
-        r = hint_places_find(&faults->places, faults->proc_fd, &faults->target, now->now_usec, finds);
+        r = find_places(faults, now->now_usec, finds);
     if (r != 0)
         return r;
     round->counted = touches_fold(touches);

@@ -138,7 +138,6 @@ static void take_in(EvidenceCrew *crew, Entry *entry, const EvidenceRound *round
 
     report->last = *round;
     report->n_rounds++;
-    report->n_protected += round->protect_usec > 0;
     report->n_samples += round->n_samples;
     report->n_lost += round->n_lost;
     report->cost_usec += round->cost_usec;

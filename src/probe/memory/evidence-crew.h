@@ -23,7 +23,6 @@ int evidence_crew_new(const EvidenceMachine *machine, int root_fd, Topology *top
 
 /* Rounds under way that hang cannot be ended: what they use is left to them. Returns NULL. */
 EvidenceCrew *evidence_crew_free(EvidenceCrew *crew);
-DEFINE_CLEANUP(EvidenceCrew *, evidence_crew_free)
 
 typedef struct EvidenceSubject {
     EvidenceKind kind; /* EVIDENCE_WRITE or EVIDENCE_KERNEL */
@@ -52,7 +51,6 @@ typedef struct EvidenceReport {
     int outcome;        /* 0: it goes on; else EVIDENCE_E_... or -errno: it is over */
     EvidenceRound last; /* the last round */
     uint64_t n_rounds;  /* made */
-    uint64_t n_protected;
     uint64_t n_samples, n_lost;
     uint64_t cost_usec;        /* CPU time of ours */
     uint64_t target_usec;      /* what it cost the process, estimated */

@@ -116,7 +116,6 @@ static void take(const KernelFaults *faults, TouchThread *thread)
     thread->n_samples = numa->total_faults;
     thread->preferred =
         numa->preferred_node < 0 ? NODE_NONE : topology_node_by_os(topology, (uint32_t)numa->preferred_node);
-    thread->kernel_group = numa->group;
     thread->buddy.class =
         buddy_classify(thread->buddy.class, sums[FAULTS_KIND_PRIVATE], sums[FAULTS_KIND_SHARED]);
 }

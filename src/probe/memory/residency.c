@@ -18,6 +18,7 @@
 #include "base/time.h"
 #include "kernel/node-memory.h"
 #include "kernel/psi.h"
+#include "kernel/sched-numa.h"
 #include "kernel/shared-maps.h"
 #include "probe/memory/numa-maps.h"
 #include "probe/probe-internal.h"
@@ -38,6 +39,12 @@
 #define BUDGET_USEC 20000U
 /* Of 100 GiB in small pages it takes ten seconds. */
 #define GIVE_UP_USEC (30 * USEC_PER_SEC)
+
+/* So many threads are asked for the kernel's groups, and so many groups kept. */
+#define KERNEL_GROUPS_THREADS   16U
+#define KERNEL_GROUPS_MAX       8U
+#define KERNEL_GROUPS_TEXT_SIZE 160U
+static_assert(KERNEL_GROUPS_TEXT_SIZE >= KERNEL_GROUPS_MAX * sizeof(" ngid:2147483647"), "all groups fit");
 
 /* A reading of either kind, and what ends a text. */
 #define TEXT_SIZE (MAX(sizeof(NumaMapsReading), sizeof(SharedMapsReading)) + 1)
@@ -122,6 +129,56 @@ static int take_nodes(const Pass *pass, Process *process, uint64_t *cost_nsec)
     return r;
 }
 
+/* Inserts a group where it belongs, unless it is there. */
+static void add(pid_t *groups, size_t *n, pid_t group)
+{
+    size_t at = 0;
+
+    while (at < *n && groups[at] < group)
+        at++;
+    if ((at < *n && groups[at] == group) || *n == KERNEL_GROUPS_MAX)
+        return;
+    memmove(&groups[at + 1], &groups[at], (*n - at) * sizeof(*groups));
+    groups[at] = group;
+    ++*n;
+}
+
+static bool read_group(Probe *probe, const Subject *subject, pid_t tid, pid_t *ret)
+{
+    char path[40];
+
+    (void)snprintf(path, sizeof(path), "task/%d/status", tid);
+    probe->statistics.n_reads++;
+    return root_read(subject->fd, path, probe->status_text, sizeof(probe->status_text)) > 0 &&
+           sched_numa_parse_status(probe->status_text, ret) == 0;
+}
+
+/* Who works together, as the kernel found out from faults on the same pages: better than who maps the same memory,
+ * since a mapping may lie idle. It is there only while the kernel's balancing is on. Some 10 us for each thread, and
+ * no lock of the process. Sleepers have no faults: of many threads those that ran are asked. Writes words for
+ * Process.shared (Ngid, P12), each with a blank before it: " ngid:711". Returns the CPU time it took in nanoseconds. */
+static uint64_t read_groups(Probe *probe, const World *world, const Process *process, const Subject *subject,
+                            char *buf)
+{
+    uint64_t begin = time_thread_cpu_nsec();
+    size_t n_tasks, first = world_process_tasks(world, process, &n_tasks), n = 0, n_asked = 0, len = 0;
+    pid_t groups[KERNEL_GROUPS_MAX + 1], group;
+
+    for (size_t i = first; i < first + n_tasks && n_asked < KERNEL_GROUPS_THREADS; i++) {
+        const Task *task = &world->tasks[i];
+
+        if (task->gone || (n_tasks > KERNEL_GROUPS_THREADS && task->run_ewma_permille == 0))
+            continue;
+        n_asked++;
+        if (read_group(probe, subject, task->tid, &group) && group > 0)
+            add(groups, &n, group);
+    }
+    *buf = '\0';
+    for (size_t i = 0; i < n; i++)
+        len += (size_t)snprintf(buf + len, KERNEL_GROUPS_TEXT_SIZE - len, " ngid:%d", (int)groups[i]);
+    return time_thread_cpu_nsec() - begin;
+}
+
 static int take_shared(const Pass *pass, Process *process, const Subject *subject, uint64_t *cost_nsec)
 {
     const SharedMapsReading *reading = (const SharedMapsReading *)(const void *)pass->probe->memory_text;
@@ -131,7 +188,7 @@ static int take_shared(const Pass *pass, Process *process, const Subject *subjec
     process->shared = NULL;
     (void)shared_maps_format(&reading->maps, PROCESS_SHARED_MUCH, text);
     if (pass->world->kernel_balances)
-        *cost_nsec += probe_kernel_groups(pass->probe, pass->world, process, subject, text + strlen(text));
+        *cost_nsec += read_groups(pass->probe, pass->world, process, subject, text + strlen(text));
     if (*text == '\0')
         return 0;
     process->shared = intern_string(pass->world->pool, text + (*text == ' '));

@@ -61,7 +61,6 @@ int aside_new(const AsideOptions *options, Aside **ret);
 /* A thread whose read hangs cannot be ended but by the end of the process: what it uses is left to it, until it
  * comes back. Returns NULL. */
 Aside *aside_free(Aside *aside);
-DEFINE_CLEANUP(Aside *, aside_free)
 
 /* What the reader says of `key->file` below `dir_fd`; `buf` has the size given to aside_new(). -EAGAIN: there is no
  * answer yet; ask again. -ETIMEDOUT: it hangs. -EDQUOT: as many of this user do as may, or of all users. */

@@ -125,7 +125,7 @@ static void test_rounds(void **state)
     found = wait_rounds(500, look(500).report.n_rounds + 2);
     assert_int_equal(found.faults, 200);
     assert_int_equal(found.report.n_samples, found.report.n_rounds);
-    assert_int_equal(found.report.n_protected, 0);
+    assert_int_equal(found.report.protect_max_usec, 0);
     assert_true(evidence_crew_cost_usec(crew) >= found.report.cost_usec);
     assert_int_equal(poll(&news, 1, 0), 1);
 }

@@ -155,7 +155,6 @@ static void test_kernel_faults(void **state)
     thread = touches_thread(touches, 501);
     assert_int_equal(thread->key.start_ticks, 5010);
     assert_int_equal(thread->preferred.i, 1);
-    assert_int_equal(thread->kernel_group, 500);
     assert_int_equal(thread->faults.nodes[0].memory[FAULTS_KIND_PRIVATE], 100);
     assert_int_equal(thread->faults.nodes[1].memory[FAULTS_KIND_PRIVATE], 2000);
     assert_int_equal(thread->faults.nodes[1].memory[FAULTS_KIND_SHARED], 6);

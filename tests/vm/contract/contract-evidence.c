@@ -446,9 +446,9 @@ static void test_kernel(void **state)
         const TouchThread *thread = touches_thread(evidence_touches(session), team->tid[i]);
 
         assert_non_null(thread);
-        contract_note("kernel: thread %d prefers node %d, should %d; group %d, %" PRIu64 " faults, class %d",
-                      thread->key.tid, thread->preferred.i, balanced.node.i, thread->kernel_group,
-                      thread->n_samples, thread->buddy.class);
+        contract_note("kernel: thread %d prefers node %d, should %d; %" PRIu64 " faults, class %d",
+                      thread->key.tid, thread->preferred.i, balanced.node.i, thread->n_samples,
+                      thread->buddy.class);
     }
     assert_true(told);
 }
