@@ -38,7 +38,9 @@ typedef struct Parser {
     size_t len, capacity;
 } Parser;
 
-#define ERROR(p, at, ...) conf_report_add((p)->report, CONF_SEVERITY_ERROR, (p)->file, at, __VA_ARGS__)
+/* Is 0: reading goes on. */
+#define REFUSE(p, ...) \
+    (conf_report_add((p)->report, CONF_SEVERITY_ERROR, (p)->file, (p)->logical_line, __VA_ARGS__), 0)
 
 static bool is_blank(char c)
 {
@@ -94,17 +96,12 @@ static int parse_section(Parser *p, char *s, size_t len)
 {
     char *name;
 
-    if (len == 0 || s[len - 1] != ']' || memchr(s, ']', len - 1) || memchr(s, '[', len)) {
-        ERROR(p, p->logical_line, "expected a section such as [%s], found: [%.*s", p->handler->example,
-              (int)len, s);
-        return 0;
-    }
+    if (len == 0 || s[len - 1] != ']' || memchr(s, ']', len - 1) || memchr(s, '[', len))
+        return REFUSE(p, "expected a section such as [%s], found: [%.*s", p->handler->example, (int)len, s);
     len--;
     s = strip(s, &len);
-    if (len == 0) {
-        ERROR(p, p->logical_line, "section without a name");
-        return 0;
-    }
+    if (len == 0)
+        return REFUSE(p, "section without a name");
 
     name = strndup(s, len);
     if (!name)
@@ -120,28 +117,19 @@ static int parse_entry(Parser *p, char *s, size_t len)
     char *equals = memchr(s, '=', len), *value;
     size_t key_len, value_len;
 
-    if (!equals) {
-        ERROR(p, p->logical_line, "expected Key=value or [Section], found: %s", s);
-        return 0;
-    }
+    if (!equals)
+        return REFUSE(p, "expected Key=value or [Section], found: %s", s);
     key_len = (size_t)(equals - s);
     s = strip(s, &key_len);
     value_len = len - (size_t)(equals + 1 - s);
     value = strip(equals + 1, &value_len);
-    if (key_len == 0) {
-        ERROR(p, p->logical_line, "expected a key in front of the equals sign");
-        return 0;
-    }
-    if (!p->section) {
-        ERROR(p, p->logical_line, "expected a section such as [%s] before the first key, found: %s",
-              p->handler->example, s);
-        return 0;
-    }
-    if (value_len > 0 && value[value_len - 1] == '\\') {
-        /* Written out again it would join the next line. */
-        ERROR(p, p->logical_line, "a value cannot end in a backslash");
-        return 0;
-    }
+    if (key_len == 0)
+        return REFUSE(p, "expected a key in front of the equals sign");
+    if (!p->section)
+        return REFUSE(p, "expected a section such as [%s] before the first key, found: %s",
+                      p->handler->example, s);
+    if (value_len > 0 && value[value_len - 1] == '\\') /* written out again it would join the next line */
+        return REFUSE(p, "a value cannot end in a backslash");
     s[key_len] = '\0';
     value[value_len] = '\0';
     return p->handler->entry(p->userdata, p->section, s, value, p->file, p->logical_line, p->report);
@@ -157,10 +145,8 @@ static int parse_logical(Parser *p)
     p->joining = false;
     if (!GROW(p->buf, p->capacity, len + 1))
         return -ENOMEM;
-    if (len > CONF_LINE_MAX) {
-        ERROR(p, p->logical_line, "joined lines are longer than 8192 bytes");
-        return 0;
-    }
+    if (len > CONF_LINE_MAX)
+        return REFUSE(p, "joined lines are longer than 8192 bytes");
     s = strip(p->buf, &len);
     s[len] = '\0';
     if (len == 0)

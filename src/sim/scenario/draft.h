@@ -69,6 +69,8 @@ typedef struct ScenarioDraft {
 
 #define DRAFT_ERROR(d, line, ...) \
     conf_report_add((d)->report, CONF_SEVERITY_ERROR, (d)->file, line, __VA_ARGS__)
+/* Is 0: reading goes on, and finds what else is wrong. */
+#define DRAFT_REFUSE(d, line, ...) (DRAFT_ERROR(d, line, __VA_ARGS__), 0)
 
 void scenario_draft_done(ScenarioDraft *draft);
 

@@ -109,10 +109,8 @@ static int add_file(Gather *g, const char *word)
     CLEANUP_FREE char *path = NULL;
     int r;
 
-    if (!d->directory) {
-        DRAFT_ERROR(d, g->variant->line, "expected no policy files in a scenario that is not a file");
-        return 0;
-    }
+    if (!d->directory)
+        return DRAFT_REFUSE(d, g->variant->line, "expected no policy files in a scenario that is not a file");
     path = scenario_path(d, word);
     if (!path)
         return -ENOMEM;
@@ -143,12 +141,11 @@ static int add_word(void *userdata, const char *word)
     for (size_t i = 0; i < d->n_policies; i++)
         if (!strcmp(d->policies[i].name, word))
             return add_inline(g, &d->policies[i]);
-    DRAFT_ERROR(
+    return DRAFT_REFUSE(
         d, g->variant->line,
         "Policies= of variant %s takes names of [Policy ...] sections, files that end in .policy, or none, "
         "not: %s",
         g->variant->name, word);
-    return 0;
 }
 
 static int gather(Gather *g)
@@ -184,6 +181,6 @@ int scenario_policies(ScenarioDraft *d, const VariantDraft *variant, const char 
         (void)policy_free(g.policies[i]);
     if (r != -EEXIST)
         return r;
-    DRAFT_ERROR(d, variant->line, "expected policies of different names in variant %s", variant->name);
-    return 0;
+    return DRAFT_REFUSE(d, variant->line, "expected policies of different names in variant %s",
+                        variant->name);
 }

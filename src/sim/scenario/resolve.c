@@ -48,8 +48,7 @@ static int unknown_preset(ScenarioDraft *d)
         (void)fprintf(out, "%s%s", i ? ", " : "", presets[i].name);
     if (fclose(out) != 0)
         return -ENOMEM;
-    DRAFT_ERROR(d, d->machine.line, "Preset= takes %s, not: %s", names, d->machine.preset);
-    return 0;
+    return DRAFT_REFUSE(d, d->machine.line, "Preset= takes %s, not: %s", names, d->machine.preset);
 }
 
 static int load_topology(ScenarioDraft *d, char **ret_error)
@@ -75,16 +74,12 @@ static int resolve_machine(ScenarioDraft *d)
     CLEANUP_FREE char *error = NULL;
     int r;
 
-    if (!!m->preset + !!m->xml + !!m->synthetic != 1) {
-        DRAFT_ERROR(d, m->line, "expected one of Preset=, XML= and Synthetic= in [Machine]");
-        return 0;
-    }
+    if (!!m->preset + !!m->xml + !!m->synthetic != 1)
+        return DRAFT_REFUSE(d, m->line, "expected one of Preset=, XML= and Synthetic= in [Machine]");
     if (m->preset && !preset_find(m->preset))
         return unknown_preset(d);
-    if (m->xml && !d->directory) {
-        DRAFT_ERROR(d, m->line, "expected no XML= in a scenario that is not a file");
-        return 0;
-    }
+    if (m->xml && !d->directory)
+        return DRAFT_REFUSE(d, m->line, "expected no XML= in a scenario that is not a file");
     if (m->model.remote_latency_nsec < m->model.local_latency_nsec)
         DRAFT_ERROR(d, m->line, "expected RemoteLatencyNSec= of at least LocalLatencyNSec=, %u",
                     m->model.local_latency_nsec);
@@ -236,10 +231,8 @@ static int resolve_workloads(ScenarioDraft *d)
     SimSpec *spec = d->spec;
     uint64_t n_threads = 0;
 
-    if (d->n_workloads == 0) {
-        DRAFT_ERROR(d, 0, "expected a section [Workload NAME]");
-        return 0;
-    }
+    if (d->n_workloads == 0)
+        return DRAFT_REFUSE(d, 0, "expected a section [Workload NAME]");
     spec->workloads = calloc(d->n_workloads, sizeof(SimWorkload));
     if (!spec->workloads)
         return -ENOMEM;
@@ -283,9 +276,8 @@ static int choose_workload(void *userdata, const char *word)
             c->to->workloads[i] = true;
             return 0;
         }
-    DRAFT_ERROR(c->draft, c->from->line, "Workloads= of variant %s takes names of workloads, not: %s",
-                c->from->name, word);
-    return 0;
+    return DRAFT_REFUSE(c->draft, c->from->line, "Workloads= of variant %s takes names of workloads, not: %s",
+                        c->from->name, word);
 }
 
 static int switch_off(void *userdata, const char *word)
@@ -297,9 +289,9 @@ static int switch_off(void *userdata, const char *word)
             c->to->ablated |= 1ULL << i;
             return 0;
         }
-    DRAFT_ERROR(c->draft, c->from->line, "Off= of variant %s takes names of rules such as %s, not: %s",
-                c->from->name, ablation_names[0], word);
-    return 0;
+    return DRAFT_REFUSE(c->draft, c->from->line,
+                        "Off= of variant %s takes names of rules such as %s, not: %s", c->from->name,
+                        ablation_names[0], word);
 }
 
 static int resolve_variant(ScenarioDraft *d, const VariantDraft *from, const char *const *policy_dirs)

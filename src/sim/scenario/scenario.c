@@ -73,23 +73,21 @@ static int section_defaults(const char *section, void *object)
 
 static int bad_name(ScenarioDraft *d, unsigned line, const char *what, const char *name)
 {
-    DRAFT_ERROR(
+    return DRAFT_REFUSE(
         d, line,
         "expected as the name of a %s 1 to %u letters, digits and .-_@:+, the first a letter or digit, not: %s",
         what, SIM_NAME_MAX, name);
-    return 0;
 }
 
 static int limit_passed(ScenarioDraft *d, unsigned line, const char *what, unsigned limit)
 {
-    DRAFT_ERROR(d, line, "expected at most %u %s", limit, what);
-    return 0;
+    return DRAFT_REFUSE(d, line, "expected at most %u %s", limit, what);
 }
 
 static int named_already(ScenarioDraft *d, unsigned line, const char *what, unsigned before, const char *name)
 {
-    DRAFT_ERROR(d, line, "expected a new name: a %s has it already, in line %u: %s", what, before, name);
-    return 0;
+    return DRAFT_REFUSE(d, line, "expected a new name: a %s has it already, in line %u: %s", what, before,
+                        name);
 }
 
 static int begin_workload(Reader *r, const char *name, unsigned line)
@@ -184,11 +182,10 @@ static int begin_policy(Reader *r, const char *argument, unsigned line)
     if (!policy_name_valid(name) || !strcmp(name, "none"))
         return bad_name(d, line, "policy (which cannot be none)", name);
     r->policy_section = find_policy_section(section);
-    if (!r->policy_section) {
-        DRAFT_ERROR(d, line,
-                    "expected the name of a policy and one of its sections, such as [Policy %s Match]", name);
-        return 0;
-    }
+    if (!r->policy_section)
+        return DRAFT_REFUSE(
+            d, line, "expected the name of a policy and one of its sections, such as [Policy %s Match]",
+            name);
     for (r->policy = 0; r->policy < d->n_policies; r->policy++)
         if (!strcmp(d->policies[r->policy].name, name))
             break;
@@ -204,11 +201,9 @@ static int begin_policy(Reader *r, const char *argument, unsigned line)
 /* "[Expect]", "[Expect every]" or "[Expect median]". */
 static int begin_expect(Reader *r, const char *argument, unsigned line)
 {
-    if (*argument && strcmp(argument, "every") != 0 && strcmp(argument, "median") != 0) {
-        DRAFT_ERROR(&r->draft, line, "expected [Expect], [Expect every] or [Expect median], not: %s",
-                    argument);
-        return 0;
-    }
+    if (*argument && strcmp(argument, "every") != 0 && strcmp(argument, "median") != 0)
+        return DRAFT_REFUSE(&r->draft, line, "expected [Expect], [Expect every] or [Expect median], not: %s",
+                            argument);
     r->over = !strcmp(argument, "median") ? SIM_OVER_MEDIAN : SIM_OVER_EVERY;
     r->kind = SECTION_EXPECT;
     return 0;
@@ -220,10 +215,8 @@ static int begin_single(Reader *r, SectionKind kind, unsigned line)
 
     if (kind == SECTION_MACHINE)
         d->machine.line = line;
-    if (kind == SECTION_KERNEL && d->n_variants > 0) {
-        DRAFT_ERROR(d, line, "expected [Kernel] before the first variant, which starts from it");
-        return 0;
-    }
+    if (kind == SECTION_KERNEL && d->n_variants > 0)
+        return DRAFT_REFUSE(d, line, "expected [Kernel] before the first variant, which starts from it");
     r->kind = kind;
     return 0;
 }
@@ -250,14 +243,11 @@ static int on_section(void *userdata, const char *section, const char *file, uns
 
     r->kind = SECTION_MAX;
     r->set = 0;
-    if (kind == SECTION_MAX || (section_rows[kind].once && *argument)) {
-        DRAFT_ERROR(&r->draft, line, "expected " SECTIONS_EXPECTED ", not: [%s]", section);
-        return 0;
-    }
-    if (section_rows[kind].once && r->once[kind]) {
-        DRAFT_ERROR(&r->draft, line, "expected [%s] once, it is in line %u already", section, r->once[kind]);
-        return 0;
-    }
+    if (kind == SECTION_MAX || (section_rows[kind].once && *argument))
+        return DRAFT_REFUSE(&r->draft, line, "expected " SECTIONS_EXPECTED ", not: [%s]", section);
+    if (section_rows[kind].once && r->once[kind])
+        return DRAFT_REFUSE(&r->draft, line, "expected [%s] once, it is in line %u already", section,
+                            r->once[kind]);
     r->once[kind] = line;
     switch (kind) {
     case SECTION_WORKLOAD:
@@ -312,17 +302,12 @@ static int read_key(Reader *r, const char *name, const char *value, unsigned lin
     uint64_t bit;
     int k;
 
-    if (!key) {
-        DRAFT_ERROR(d, line,
-                    "expected a key of [%s], see numaplace.scenario(5), not: %s=", section_rows[r->kind].name,
-                    name);
-        return 0;
-    }
+    if (!key)
+        return DRAFT_REFUSE(d, line, "expected a key of [%s], see numaplace.scenario(5), not: %s=",
+                            section_rows[r->kind].name, name);
     bit = 1ULL << (key - sim_scenario_keys);
-    if (r->set & bit) {
-        DRAFT_ERROR(d, line, "expected %s= once in this section", name);
-        return 0;
-    }
+    if (r->set & bit)
+        return DRAFT_REFUSE(d, line, "expected %s= once in this section", name);
     r->set |= bit;
     if (r->kind == SECTION_WORKLOAD)
         d->workloads[d->n_workloads - 1].set = r->set;
@@ -354,10 +339,8 @@ static int read_policy_key(Reader *r, const char *name, const char *value, unsig
     if (key && key >= policy_keys + policy_n_match_keys) {
         uint64_t bit = 1ULL << (key - policy_keys - policy_n_match_keys);
 
-        if (p->set & bit) {
-            DRAFT_ERROR(&r->draft, line, "expected %s= once in policy %s", name, p->name);
-            return 0;
-        }
+        if (p->set & bit)
+            return DRAFT_REFUSE(&r->draft, line, "expected %s= once in policy %s", name, p->name);
         p->set |= bit;
     }
     return asprintf(&text, "%s=%s\n", name, value) < 0 ? -ENOMEM : add_policy_line(r, text, line);
