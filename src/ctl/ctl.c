@@ -113,12 +113,6 @@ CtlExit ctl_fail_oom(void)
     return ctl_fail(CTL_EXIT_FAILURE, "out of memory");
 }
 
-/* For all to read, and on disk. */
-static int settle_file(int fd)
-{
-    return fchmod(fd, 0644) == 0 && fsync(fd) == 0 ? 0 : -errno;
-}
-
 /* -errno; takes `fd`, which is a file or not. */
 static int write_and_close(int fd, bool is_file, void (*write)(FILE *, void *), void *userdata)
 {
@@ -133,8 +127,8 @@ static int write_and_close(int fd, bool is_file, void (*write)(FILE *, void *), 
     errno = 0;
     write(out, userdata); /* what is more than a buffer fails here, and not when it is flushed */
     r = fflush(out) == 0 && !ferror(out) ? 0 : errno ? -errno : -EIO;
-    if (r == 0 && is_file)
-        r = settle_file(fd);
+    if (r == 0 && is_file) /* for all to read, and on disk */
+        r = fchmod(fd, 0644) == 0 && fsync(fd) == 0 ? 0 : -errno;
     if (fclose(out) != 0 && r == 0)
         r = -errno;
     return r;

@@ -21,10 +21,12 @@
 /* Lists of thousands of CPUs without two neighbours among them. */
 #define FILE_MAX (64U << 10)
 
-typedef struct KindRow {
+typedef struct KindRow KindRow;
+struct KindRow {
     const char *name, *text;
-    int (*find)(int root_fd, char *detail); /* 1: there, 0: not, -ENOMEM */
-} KindRow;
+    int (*find)(int root_fd, const KindRow *row, char *detail); /* 1: there, 0: not, -ENOMEM */
+    const char *path;                                           /* of what it looks for */
+};
 
 /* The whole file without its last newline; NULL in *ret when it is not there, or not like that. Returns 0 or
  * -ENOMEM. */
@@ -71,26 +73,17 @@ static int is_process(int root_fd, const char *file, const char *pid, const char
     return 1;
 }
 
-static int find_by_pid_file(int root_fd, const char *path, const char *comm, char *detail)
+/* It is named as the process. */
+static int find_by_pid_file(int root_fd, const KindRow *row, char *detail)
 {
     CLEANUP_FREE char *pid = NULL;
-    int r = read_line(root_fd, path, &pid);
+    int r = read_line(root_fd, row->path, &pid);
 
-    return r < 0 || !pid ? r : is_process(root_fd, path, pid, comm, detail);
-}
-
-static int find_numad(int root_fd, char *detail)
-{
-    return find_by_pid_file(root_fd, "run/numad.pid", "numad", detail);
-}
-
-static int find_tuned(int root_fd, char *detail)
-{
-    return find_by_pid_file(root_fd, "run/tuned/tuned.pid", "tuned", detail);
+    return r < 0 || !pid ? r : is_process(root_fd, row->path, pid, row->name, detail);
 }
 
 /* Its socket has its number in the name: irqbalance812.sock. */
-static int find_irqbalance(int root_fd, char *detail)
+static int find_irqbalance(int root_fd, const KindRow *row, char *detail)
 {
     CLEANUP(closedir_p) DIR *dir = root_open_directory(root_fd, "run/irqbalance");
     const struct dirent *entry;
@@ -107,7 +100,7 @@ static int find_irqbalance(int root_fd, char *detail)
     return r;
 }
 
-static int find_numa_balancing(int root_fd, char *detail)
+static int find_numa_balancing(int root_fd, const KindRow *row, char *detail)
 {
     CLEANUP_FREE char *value = NULL;
     int r = read_line(root_fd, "proc/sys/kernel/numa_balancing", &value);
@@ -118,7 +111,7 @@ static int find_numa_balancing(int root_fd, char *detail)
     return 1;
 }
 
-static int find_sched_ext(int root_fd, char *detail)
+static int find_sched_ext(int root_fd, const KindRow *row, char *detail)
 {
     CLEANUP_FREE char *state = NULL, *ops = NULL;
     int r = read_line(root_fd, "sys/kernel/sched_ext/state", &state);
@@ -131,7 +124,7 @@ static int find_sched_ext(int root_fd, char *detail)
 }
 
 /* Where its tolerance is 0 it gathers nobody. */
-static int find_sched_cache(int root_fd, char *detail)
+static int find_sched_cache(int root_fd, const KindRow *row, char *detail)
 {
     CLEANUP_FREE char *enabled = NULL, *tolerance = NULL;
     int r = read_line(root_fd, "sys/kernel/debug/sched/llc_balancing/enabled", &enabled);
@@ -147,10 +140,10 @@ static int find_sched_cache(int root_fd, char *detail)
 }
 
 /* A file with a list of CPUs, which is empty, or "(null)", when there are none. */
-static int find_list(int root_fd, const char *path, char *detail)
+static int find_list(int root_fd, const KindRow *row, char *detail)
 {
     CLEANUP_FREE char *list = NULL;
-    int r = read_line(root_fd, path, &list);
+    int r = read_line(root_fd, row->path, &list);
 
     if (r < 0 || !list || *list < '0' || *list > '9')
         return r;
@@ -158,18 +151,8 @@ static int find_list(int root_fd, const char *path, char *detail)
     return 1;
 }
 
-static int find_isolated(int root_fd, char *detail)
-{
-    return find_list(root_fd, "sys/devices/system/cpu/isolated", detail);
-}
-
-static int find_nohz_full(int root_fd, char *detail)
-{
-    return find_list(root_fd, "sys/devices/system/cpu/nohz_full", detail);
-}
-
 /* What is online, and not in the cpuset that everybody else is in. */
-static int find_partition(int root_fd, char *detail)
+static int find_partition(int root_fd, const KindRow *row, char *detail)
 {
     CLEANUP_FREE char *online = NULL, *left = NULL, *list = NULL;
     CLEANUP_BITMAP hwloc_bitmap_t all = hwloc_bitmap_alloc(), rest = hwloc_bitmap_alloc();
@@ -192,7 +175,7 @@ static int find_partition(int root_fd, char *detail)
     return 1;
 }
 
-static int find_cpu_manager(int root_fd, char *detail)
+static int find_cpu_manager(int root_fd, const KindRow *row, char *detail)
 {
     CLEANUP_FREE char *state = NULL;
     int r = read_line(root_fd, "var/lib/kubelet/cpu_manager_state", &state);
@@ -204,7 +187,8 @@ static int find_cpu_manager(int root_fd, char *detail)
 }
 
 static const KindRow rows[] = {
-    [NEIGHBOUR_NUMAD] = {"numad", "everything is paused when it is first seen", find_numad},
+    [NEIGHBOUR_NUMAD] = {"numad", "everything is paused when it is first seen", find_by_pid_file,
+                         "run/numad.pid"},
     [NEIGHBOUR_NUMA_BALANCING] = {"numa-balancing",
                                   "memory moves all the same, to several nodes only where its use is seen",
                                   find_numa_balancing},
@@ -212,12 +196,13 @@ static const KindRow rows[] = {
     [NEIGHBOUR_SCHED_CACHE] = {"cache-aware-scheduling",
                                "it gathers threads at one of several caches of their homes",
                                find_sched_cache},
-    [NEIGHBOUR_ISOLATED] = {"isolated-cpus", "never used", find_isolated},
+    [NEIGHBOUR_ISOLATED] = {"isolated-cpus", "never used", find_list, "sys/devices/system/cpu/isolated"},
     [NEIGHBOUR_PARTITION] = {"cpuset-partition", "used only by the processes in it", find_partition},
-    [NEIGHBOUR_NOHZ_FULL] = {"nohz-full", "used like others, unless they are also isolated", find_nohz_full},
+    [NEIGHBOUR_NOHZ_FULL] = {"nohz-full", "used like others, unless they are also isolated", find_list,
+                             "sys/devices/system/cpu/nohz_full"},
     [NEIGHBOUR_CPU_MANAGER] = {"kubelet-cpu-manager", "containers keep to the CPUs it gives them",
                                find_cpu_manager},
-    [NEIGHBOUR_TUNED] = {"tuned", "what it pins is left alone", find_tuned},
+    [NEIGHBOUR_TUNED] = {"tuned", "what it pins is left alone", find_by_pid_file, "run/tuned/tuned.pid"},
     [NEIGHBOUR_IRQBALANCE] = {"irqbalance", "interrupts are left to it", find_irqbalance},
 };
 
@@ -228,7 +213,7 @@ int neighbours_read(int root_fd, Neighbours *ret)
     Neighbours found = {0};
 
     for (int i = 0; i < NEIGHBOUR_MAX; i++) {
-        int r = rows[i].find(root_fd, found.of[i].detail);
+        int r = rows[i].find(root_fd, &rows[i], found.of[i].detail);
 
         if (r < 0)
             return r;

@@ -32,12 +32,6 @@ static int sentence(char **ret, int r, const char *text, uint64_t number)
     return r;
 }
 
-/* Counts run until all threads have ended, or to the end of time. */
-static bool is_over(const Engine *e)
-{
-    return e->n_alive == 0;
-}
-
 /* Accesses are seen by the kernel's scan and by the daemon's. */
 static void watch(Engine *e, Thread *thread, int32_t region, uint32_t node, uint64_t n_accesses)
 {
@@ -86,7 +80,8 @@ static int handle(Engine *e, uint32_t item)
 
 static int run(Engine *e, char **ret_error)
 {
-    while (!is_over(e)) {
+    /* Counts run until all threads have ended, or to the end of time. */
+    while (e->n_alive > 0) {
         uint32_t item;
         uint64_t when = heap_pop(&e->heap, &item);
         int r;

@@ -173,11 +173,6 @@ static unsigned draw_nodes(const TopSnapshot *s, bool all, Frame *frame, unsigne
 
 /* Workloads */
 
-static bool passes(const TopWorkload *w, const char *filter)
-{
-    return !*filter || strcasestr(w->name, filter);
-}
-
 static int compare(const TopWorkload *a, const TopWorkload *b, TopSort sort)
 {
     switch (sort) {
@@ -212,7 +207,7 @@ static const TopWorkload **lines_of(const TopSnapshot *s, const TopChoice *choic
     uint32_t n = 0;
 
     for (uint32_t i = 0; lines && i < s->n_workloads; i++)
-        if (passes(&s->workloads[i], choice->filter))
+        if (!*choice->filter || strcasestr(s->workloads[i].name, choice->filter))
             lines[n++] = &s->workloads[i];
     if (lines && n > 1)
         qsort_r(lines, n, sizeof(const TopWorkload *), compare_lines, &sort);

@@ -100,12 +100,6 @@ static TopSnapshot *shown(const Top *top)
     return top->n_taken > 0 ? top->ring[(top->n_taken - 1 - top->back) % HISTORY] : NULL;
 }
 
-/* NULL: there is no more. */
-static TopSnapshot *next_of_record(Top *top)
-{
-    return top->n_played < top->recording.n ? TAKE_PTR(top->recording.snapshots[top->n_played++]) : NULL;
-}
-
 static CtlExit take(Top *top)
 {
     TopSnapshot *snapshot = NULL;
@@ -113,8 +107,8 @@ static CtlExit take(Top *top)
 
     if (top->bus)
         code = top_snapshot_take(top->bus, &top->machine, &snapshot);
-    else
-        snapshot = next_of_record(top);
+    else if (top->n_played < top->recording.n)
+        snapshot = TAKE_PTR(top->recording.snapshots[top->n_played++]);
     if (code == CTL_EXIT_OK && top->counts && snapshot && traffic_look(&top->traffic, snapshot) < 0) {
         top_snapshot_free(snapshot);
         return ctl_fail_oom();

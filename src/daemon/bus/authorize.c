@@ -165,11 +165,6 @@ static int ask_polkit(BusRequest *request)
     return sd_bus_call_async(bus, &request->slot, question, on_polkit, request, POLKIT_TIMEOUT_USEC);
 }
 
-static void refuse_one_more(BusRequest *request)
-{
-    refuse(request, &SD_BUS_ERROR_MAKE_CONST(NUMAPLACE_ERROR_LIMIT, TOO_MANY));
-}
-
 /* Whoever leaves questions open for as long as polkit waits for him keeps no other user from asking. */
 static bool has_room_at_polkit(const BusRequests *requests, uint32_t uid)
 {
@@ -192,7 +187,7 @@ static int on_uid(sd_bus_message *reply, void *userdata, sd_bus_error *error)
     else if (is_privileged(request->uid))
         grant(request);
     else if (!has_room_at_polkit(request->requests, request->uid))
-        refuse_one_more(request);
+        refuse(request, &SD_BUS_ERROR_MAKE_CONST(NUMAPLACE_ERROR_LIMIT, TOO_MANY));
     else if (ask_polkit(request) < 0)
         refuse_user(request);
     else

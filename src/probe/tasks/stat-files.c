@@ -34,12 +34,6 @@ void stat_files_done(StatFiles *files)
         drop(&files->files[i]);
 }
 
-/* Processes and threads side by side, as the first thread of a process has its number. */
-static StatFile *place(StatFiles *files, pid_t pid, pid_t tid)
-{
-    return &files->files[(tid > 0 ? (uint32_t)tid * 2 + 1 : (uint32_t)pid * 2) % STAT_FILES];
-}
-
 static int open_file(int proc_fd, pid_t pid, pid_t tid)
 {
     char path[64];
@@ -53,7 +47,8 @@ static int open_file(int proc_fd, pid_t pid, pid_t tid)
 
 ssize_t stat_files_read(StatFiles *files, int proc_fd, pid_t pid, pid_t tid, char *buf, size_t size)
 {
-    StatFile *file = place(files, pid, tid);
+    /* Processes and threads side by side, as the first thread of a process has its number. */
+    StatFile *file = &files->files[(tid > 0 ? (uint32_t)tid * 2 + 1 : (uint32_t)pid * 2) % STAT_FILES];
     ssize_t n;
 
     if (file->fd >= 0 && file->pid == pid && file->tid == tid) {
