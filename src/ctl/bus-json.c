@@ -3,7 +3,7 @@
 /* The bus carries typed trees and so does JSON, so one recursive conversion serves every method: a key the daemon adds
  * appears in `--json` without a change here. The depth needs no limit of ours, the bus protocol allows 64 levels. */
 
-#include "ctl/bus-json.h"
+#include "ctl/ctl.h"
 
 #include <string.h>
 
@@ -103,10 +103,7 @@ static int read_entry(sd_bus_message *message, const char *contents, const char 
     r = bus_json_read(message, keys, &value);
     if (r < 0)
         return r == -ENXIO ? -EBADMSG : r;
-    if (json_object_object_add(object, key, value) == 0)
-        return 0;
-    (void)json_object_put(value);
-    return -ENOMEM;
+    return json_set(object, key, value);
 }
 
 /* Reads {key, value} entries until the dictionary ends. */
@@ -135,53 +132,32 @@ static int read_elements(sd_bus_message *message, const char *const *keys, json_
 
         if (r < 0)
             return r == -ENXIO ? 0 : r;
-        if (json_object_array_add(array, value) < 0) {
-            (void)json_object_put(value);
+        if (json_append(array, value) < 0)
             return -ENOMEM;
-        }
     }
 }
 
-/* `contents` "{sv}" of an array makes it a dictionary; "sv" is then the signature of its entries. */
-static int read_dictionary(sd_bus_message *message, char *contents, const char *const *keys,
-                           json_object **ret)
+/* What is entered already. A variant of one character holds a basic value. `contents` "{sv}" of an array makes it a
+ * dictionary; "sv" is then the signature of its entries. */
+static int read_inside(sd_bus_message *message, char type, char *contents, const char *const *keys,
+                       json_object **ret)
 {
-    CLEANUP_JSON json_object *object = json_object_new_object();
+    bool entries = contents[0] == SD_BUS_TYPE_DICT_ENTRY_BEGIN && type == SD_BUS_TYPE_ARRAY;
+    CLEANUP_JSON json_object *object = NULL;
     int r;
 
+    if (type == SD_BUS_TYPE_VARIANT)
+        return contents[1] ? bus_json_read(message, keys, ret) : read_basic(message, contents[0], ret);
+    object = entries ? json_object_new_object() : json_object_new_array();
     if (!object)
         return -ENOMEM;
-    contents[strlen(contents) - 1] = '\0';
-    r = read_entries(message, contents + 1, keys, object);
+    if (entries)
+        contents[strlen(contents) - 1] = '\0';
+    r = entries ? read_entries(message, contents + 1, keys, object) : read_elements(message, keys, object);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(object);
     return 0;
-}
-
-static int read_list(sd_bus_message *message, const char *const *keys, json_object **ret)
-{
-    CLEANUP_JSON json_object *array = json_object_new_array();
-    int r;
-
-    if (!array)
-        return -ENOMEM;
-    r = read_elements(message, keys, array);
-    if (r < 0)
-        return r;
-    *ret = TAKE_PTR(array);
-    return 0;
-}
-
-/* What is entered already. A variant of one character holds a basic value. */
-static int read_inside(sd_bus_message *message, char type, char *contents, const char *const *keys,
-                       json_object **ret)
-{
-    if (type == SD_BUS_TYPE_VARIANT)
-        return contents[1] ? bus_json_read(message, keys, ret) : read_basic(message, contents[0], ret);
-    if (type == SD_BUS_TYPE_ARRAY && contents[0] == SD_BUS_TYPE_DICT_ENTRY_BEGIN)
-        return read_dictionary(message, contents, keys, ret);
-    return read_list(message, keys, ret);
 }
 
 static int read_container(sd_bus_message *message, char type, const char *signature, const char *const *keys,

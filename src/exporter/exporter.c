@@ -10,7 +10,6 @@
 
 #include "base/parse.h"
 #include "base/time.h"
-#include "ctl/text.h"
 #include "ctl/verbs/metrics.h"
 #include "exporter/varlink.h"
 
@@ -41,20 +40,6 @@ typedef struct Exporter {
     size_t len;
     uint64_t until_usec; /* it is good until then */
 } Exporter;
-
-static int fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static int fail(const char *format, ...)
-{
-    CLEANUP_FREE char *text = NULL;
-    va_list ap;
-
-    va_start(ap, format);
-    text = text_vprintable(format, ap);
-    va_end(ap);
-    (void)fprintf(stderr, "numaplace-exporter: %s\n", text ? text : "out of memory");
-    return EXIT_FAILURE;
-}
 
 /* Whether there is an answer that is young enough. */
 static bool ask(Exporter *e)
@@ -185,20 +170,20 @@ static int run(Exporter *e, struct sockaddr_storage *at, const char *where)
     (void)sigprocmask(SIG_BLOCK, &signals, NULL);
     daemon = start(e, at);
     if (!daemon)
-        return fail("cannot listen on %s: %s", where, strerror(errno));
+        return ctl_fail(CTL_EXIT_FAILURE, "cannot listen on %s: %s", where, strerror(errno));
     (void)sd_notify(false, "READY=1");
     (void)sigwait(&signals, &which);
     MHD_stop_daemon(daemon);
     free(e->text);
-    return EXIT_SUCCESS;
+    return CTL_EXIT_OK;
 }
 
 /* A reader that has gone has seen enough. */
 static int finish_output(void)
 {
     if ((fflush(stdout) == 0 && !ferror(stdout)) || errno == EPIPE)
-        return EXIT_SUCCESS;
-    return fail("cannot write to standard output: %s", strerror(errno));
+        return CTL_EXIT_OK;
+    return ctl_fail(CTL_EXIT_FAILURE, "cannot write to standard output: %s", strerror(errno));
 }
 
 static int usage(void)
@@ -246,23 +231,18 @@ int main(int argc, char **argv)
             (void)printf("numaplace-exporter %s\n", NUMAPLACE_VERSION);
             return finish_output();
         default:
-            (void)fail("%s: not an option, or without its argument. See --help.", argv[optind - 1]);
-            return 2;
+            return ctl_fail(CTL_EXIT_USAGE, "%s: not an option, or without its argument. See --help.",
+                            argv[optind - 1]);
         }
-    if (optind < argc) {
-        (void)fail("%s: expected no arguments. See --help.", argv[optind]);
-        return 2;
-    }
-    if (!*e.options.socket) {
-        (void)fail("--socket= is empty. See --help.");
-        return 2;
-    }
+    if (optind < argc)
+        return ctl_fail(CTL_EXIT_USAGE, "%s: expected no arguments. See --help.", argv[optind]);
+    if (!*e.options.socket)
+        return ctl_fail(CTL_EXIT_USAGE, "--socket= is empty. See --help.");
     if (!listen)
-        return fail("out of memory");
-    if (parse_listen(listen, &at) < 0) {
-        (void)fail("--listen=%s: expected an address and a port, as in 127.0.0.1:%d", listen, PORT_DEFAULT);
-        return 2;
-    }
+        return ctl_fail_oom();
+    if (parse_listen(listen, &at) < 0)
+        return ctl_fail(CTL_EXIT_USAGE, "--listen=%s: expected an address and a port, as in 127.0.0.1:%d",
+                        listen, PORT_DEFAULT);
     if (sd_listen_fds(false) > 0 && sd_is_socket(SD_LISTEN_FDS_START, AF_UNIX, SOCK_STREAM, false) > 0)
         return varlink_serve(SD_LISTEN_FDS_START, &e.options);
     return run(&e, &at, listen);
