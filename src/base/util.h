@@ -80,6 +80,10 @@ bool util_grow(void **array, size_t *capacity, size_t need, size_t element_size)
 
 #define GROW(array, capacity, need) util_grow((void **)&(array), &(capacity), (need), sizeof(*(array)))
 
+/* Appends a value to an array of `n`. 0 or -ENOMEM. */
+#define APPEND(array, capacity, n, ...) \
+    (GROW(array, capacity, (n) + 1) ? ((array)[(n)++] = (__VA_ARGS__), 0) : -ENOMEM)
+
 /* Makes room for one more element at index `at` of an array of `*n`, and counts it. The caller writes it. Returns
  * false, with nothing changed, as util_grow() does. */
 bool util_insert(void **array, size_t *capacity, size_t *n, size_t at, size_t element_size);

@@ -89,13 +89,9 @@ static int parse_mount(const char *line, PageMounts *mounts)
     kind = kind_of_type(line + 2);
     if (kind == PAGE_KIND_FILE || mounts->n >= MOUNTS_MAX)
         return 0;
-    if (!GROW(mounts->list, mounts->capacity, mounts->n + 1))
-        return -ENOMEM;
-    mounts->list[mounts->n++] = (PageMount){
-        .device = makedev((unsigned)major_number, (unsigned)minor_number),
-        .kind = kind,
-    };
-    return 0;
+    return APPEND(
+        mounts->list, mounts->capacity, mounts->n,
+        (PageMount){.device = makedev((unsigned)major_number, (unsigned)minor_number), .kind = kind});
 }
 
 int page_mounts_parse(const char *text, PageMounts *mounts)

@@ -54,9 +54,8 @@ static int loader_close_match(Loader *l, ConfReport *report)
                             POLICY_MATCHES_MAX);
         l->match_many = true;
     } else {
-        if (!GROW(p->matches, p->matches_capacity, p->n_matches + 1))
+        if (APPEND(p->matches, p->matches_capacity, p->n_matches, l->match) < 0)
             return -ENOMEM;
-        p->matches[p->n_matches++] = l->match;
         l->match = (PolicyMatch){0};
     }
     policy_match_done(&l->match);

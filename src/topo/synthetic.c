@@ -41,9 +41,8 @@ static int parse_matrix(const char *text, Synthetic *synthetic, char **ret_error
                 (int)MIN(len, (size_t)32), text);
         if (synthetic->n_distances >= DISTANCES_MAX)
             return format_error(ret_error, -EINVAL, "distances= lists more than %zu numbers.", DISTANCES_MAX);
-        if (!GROW(synthetic->distances, capacity, synthetic->n_distances + 1))
+        if (APPEND(synthetic->distances, capacity, synthetic->n_distances, value) < 0)
             return -ENOMEM;
-        synthetic->distances[synthetic->n_distances++] = value;
         if (text[len] == '\0')
             return 0;
         text += len + 1;

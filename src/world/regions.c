@@ -31,10 +31,7 @@ int regions_add(MemoryRegions *regions, const MemoryRegion *region)
         return -EINVAL;
     if (regions->n >= REGIONS_MAX)
         return -E2BIG;
-    if (!GROW(regions->list, regions->capacity, regions->n + 1))
-        return -ENOMEM;
-    regions->list[regions->n++] = *region;
-    return 0;
+    return APPEND(regions->list, regions->capacity, regions->n, *region);
 }
 
 static bool is_same(const MemoryRegion *a, const MemoryRegion *b)

@@ -168,9 +168,8 @@ int touches_add(Touches *touches, const Touch *touch)
         touches->n_dropped++;
         return 0;
     }
-    if (!GROW(touches->samples, touches->samples_capacity, touches->n_samples + 1))
+    if (APPEND(touches->samples, touches->samples_capacity, touches->n_samples, *touch) < 0)
         return -ENOMEM;
-    touches->samples[touches->n_samples++] = *touch;
     touches->n_taken++;
     return 0;
 }

@@ -370,10 +370,7 @@ static int load_group_line(RecordReader *reader, World *world)
         return record_expected(reader, "groups in ascending order of id=");
     if (row.workload.i < 0 || (size_t)row.workload.i >= world->n_workloads)
         return record_expected(reader, "workload= one of the %zu workloads before", world->n_workloads);
-    if (!GROW(world->groups, world->groups_capacity, world->n_groups + 1))
-        return -ENOMEM;
-    world->groups[world->n_groups++] = row;
-    return 0;
+    return APPEND(world->groups, world->groups_capacity, world->n_groups, row);
 }
 
 /* Takes a process in whose line is good. */

@@ -208,10 +208,7 @@ static int take_passage(Journal *journal, RecordReader *reader, const Line *line
         return r;
     if (value->tid <= 0 || value->cpu.i < 0 || value->before.last < 0)
         return record_expected(reader, "a thread number, a CPU and a task number");
-    if (!GROW(journal->passages, journal->passages_capacity, journal->n_passages + 1))
-        return -ENOMEM;
-    journal->passages[journal->n_passages++] = *value;
-    return 0;
+    return APPEND(journal->passages, journal->passages_capacity, journal->n_passages, *value);
 }
 
 static int take_released(Journal *journal, RecordReader *reader, const Line *line)
@@ -260,10 +257,7 @@ static int take_fence(Journal *journal, RecordReader *reader, const Line *line)
         *known = value;
         return 0;
     }
-    if (!GROW(journal->fences, journal->fences_capacity, journal->n_fences + 1))
-        return -ENOMEM;
-    journal->fences[journal->n_fences++] = value;
-    return 0;
+    return APPEND(journal->fences, journal->fences_capacity, journal->n_fences, value);
 }
 
 /* The fence that a line refers to; NULL, and the reader's error is set: there is none. */

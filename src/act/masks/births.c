@@ -42,9 +42,8 @@ static int gather(const Journal *journal, GivenMasks *ret)
             if (at < ret->n)
                 continue;
             /* NOLINTNEXTLINE(bugprone-sizeof-expression): elements are pointers */
-            if (!GROW(ret->masks, ret->capacity, ret->n + 1))
+            if (APPEND(ret->masks, ret->capacity, ret->n, mask) < 0)
                 return -ENOMEM;
-            ret->masks[ret->n++] = mask;
         }
     return 0;
 }
@@ -87,10 +86,7 @@ static int put_off(Act *act, ActUndecided who)
 {
     if (who.n_looks >= LOOKS_MAX || act->n_undecided >= ACT_UNDECIDED_MAX)
         return 0;
-    if (!GROW(act->undecided, act->undecided_capacity, act->n_undecided + 1))
-        return -ENOMEM;
-    act->undecided[act->n_undecided++] = who;
-    return 0;
+    return APPEND(act->undecided, act->undecided_capacity, act->n_undecided, who);
 }
 
 static bool is_power_of_two(uint32_t n)

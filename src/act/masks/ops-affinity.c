@@ -213,9 +213,8 @@ static int affinity_list_threads(void *context, pid_t pid, uint64_t start_ticks,
             continue;
         if (r != 0)
             return r;
-        if (!GROW(keys, capacity, n + 1))
+        if (APPEND(keys, capacity, n, (TaskKey){.pid = pid, .tid = tid, .start_ticks = stat.start_ticks}) < 0)
             return -ENOMEM;
-        keys[n++] = (TaskKey){.pid = pid, .tid = tid, .start_ticks = stat.start_ticks};
     }
     if (r < 0)
         return affinity_result(-r);
@@ -343,9 +342,8 @@ static int affinity_list_processes(void *context, ActProcess **ret, size_t *ret_
         /* What cannot be read cannot be judged, and so is left alone. */
         if (affinity_read_stat(root_fd, pid, 0, &stat) != 0 || (stat.flags & PROCSTAT_FLAG_KTHREAD))
             continue;
-        if (!GROW(processes, capacity, n + 1))
+        if (APPEND(processes, capacity, n, from_stat(pid, &stat)) < 0)
             return -ENOMEM;
-        processes[n++] = from_stat(pid, &stat);
     }
     if (r < 0)
         return r;

@@ -48,10 +48,7 @@ static int look_at(Act *act, TaskKey task, hwloc_const_bitmap_t mask, hwloc_bitm
         found->other = task;
         return hwloc_bitmap_copy(found->mask, have) < 0 ? -ENOMEM : 0;
     }
-    if (!GROW(found->own, found->capacity, found->n_own + 1))
-        return -ENOMEM;
-    found->own[found->n_own++] = task;
-    return 0;
+    return APPEND(found->own, found->capacity, found->n_own, task);
 }
 
 /* All threads but `besides` that have `mask`, and the first that has another one. */

@@ -116,10 +116,9 @@ static size_t first_of(const ActSlice *slice, const PlanAction *action, const Ta
 
 static int note(ActSlice *slice, const SliceThreads *threads, TaskKey task, int outcome)
 {
-    if (!GROW(slice->parts, slice->parts_capacity, slice->n_parts + 1))
+    if (APPEND(slice->parts, slice->parts_capacity, slice->n_parts,
+               (PlanPart){.action = threads->index, .task = task, .outcome = (PlanOutcome)outcome}) < 0)
         return -ENOMEM;
-    slice->parts[slice->n_parts++] =
-        (PlanPart){.action = threads->index, .task = task, .outcome = (PlanOutcome)outcome};
     slice->last = task;
     return 0;
 }

@@ -68,11 +68,8 @@ static int add_region(Walk *w, const PageMapping *mapping, uint64_t start, uint6
         refuse(w, MOVER_REASON_VAST, end - start);
         return 0;
     }
-    if (!GROW(w->regions, w->regions_capacity, w->n_regions + 1))
-        return -ENOMEM;
-    w->regions[w->n_regions++] =
-        (WalkRegion){.start = start, .end = end, .thorough = end - start <= THOROUGH_BYTES};
-    return 0;
+    return APPEND(w->regions, w->regions_capacity, w->n_regions,
+                  (WalkRegion){.start = start, .end = end, .thorough = end - start <= THOROUGH_BYTES});
 }
 
 /* Cuts a mapping to what is ordered; *range is the first range that may be in it. */

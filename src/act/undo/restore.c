@@ -77,11 +77,8 @@ int restore_suspect(Restore *restore, TaskKey task)
 
     if (act->ops->may_fork(act->context, task, &fork) != 0 || fork.state == ACT_FORK_NO)
         return 0;
-    if (!GROW(act->suspects, act->suspects_capacity, act->n_suspects + 1))
-        return -ENOMEM;
-    act->suspects[act->n_suspects++] =
-        (ActSuspect){.task = task, .until_ticks = fork.ticks + fork.most_ticks};
-    return 0;
+    return APPEND(act->suspects, act->suspects_capacity, act->n_suspects,
+                  (ActSuspect){.task = task, .until_ticks = fork.ticks + fork.most_ticks});
 }
 
 /* Whether it has come out of the call it may have been in: it sleeps, has ended, or has used more CPU time than any
@@ -243,10 +240,7 @@ static int sweep_add_mask(Sweep *sweep, CpuMask mask)
         if (sweep->masks[i] == mask)
             return 0;
     /* NOLINTNEXTLINE(bugprone-sizeof-expression): elements are pointers */
-    if (!GROW(sweep->masks, sweep->masks_capacity, sweep->n_masks + 1))
-        return -ENOMEM;
-    sweep->masks[sweep->n_masks++] = mask;
-    return 0;
+    return APPEND(sweep->masks, sweep->masks_capacity, sweep->n_masks, mask);
 }
 
 static int sweep_gather(Sweep *sweep)

@@ -250,9 +250,8 @@ static int read_numbers(RecordReader *reader, const RecordValue *value, RecordNu
 
         if (r < 0)
             return r;
-        if (!GROW(ret->values, ret->capacity, ret->n + 1))
+        if (APPEND(ret->values, ret->capacity, ret->n, (uint32_t)v) < 0)
             return -ENOMEM;
-        ret->values[ret->n++] = (uint32_t)v;
     }
     return 0;
 }
@@ -268,9 +267,8 @@ static int read_numbers64(RecordReader *reader, const RecordValue *value, Record
 
         if (r < 0)
             return r;
-        if (!GROW(ret->values, ret->capacity, ret->n + 1))
+        if (APPEND(ret->values, ret->capacity, ret->n, v) < 0)
             return -ENOMEM;
-        ret->values[ret->n++] = v;
     }
     return 0;
 }

@@ -104,10 +104,7 @@ static int add_run(HistoryRow *row, uint32_t node, uint64_t run)
             row->runs[i].run += run;
             return 0;
         }
-    if (!GROW(row->runs, row->runs_capacity, row->n_runs + 1))
-        return -ENOMEM;
-    row->runs[row->n_runs++] = (HistoryRun){.node = node, .run = run};
-    return 0;
+    return APPEND(row->runs, row->runs_capacity, row->n_runs, (HistoryRun){.node = node, .run = run});
 }
 
 /* Those that run most, the most first. */

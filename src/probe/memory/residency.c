@@ -289,9 +289,8 @@ static int find_due(Pass *pass, size_t *ret_n)
         if (pass->first ? seen->memory_due_usec > 0
                         : seen->memory_due_usec > pass->world->now_usec && !(wants & PROBE_MEMORY_AGAIN))
             continue;
-        if (!GROW(probe->memory_due, probe->memory_due_capacity, n + 1))
+        if (APPEND(probe->memory_due, probe->memory_due_capacity, n, (MemoryDue){(uint32_t)i, wants}) < 0)
             return -ENOMEM;
-        probe->memory_due[n++] = (MemoryDue){(uint32_t)i, wants};
     }
     *ret_n = n;
     return 0;

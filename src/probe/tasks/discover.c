@@ -404,10 +404,8 @@ static int note_born(Probe *probe, const SeenProcess *old, uint64_t old_start_ti
 {
     if (seen->out_of_reach || (old && old_start_ticks == seen->start_ticks))
         return 0;
-    if (!GROW(probe->born, probe->born_capacity, probe->n_born + 1))
-        return -ENOMEM;
-    probe->born[probe->n_born++] = (TaskKey){.pid = seen->pid, .start_ticks = seen->start_ticks};
-    return 0;
+    return APPEND(probe->born, probe->born_capacity, probe->n_born,
+                  (TaskKey){.pid = seen->pid, .start_ticks = seen->start_ticks});
 }
 
 const TaskKey *probe_born(const Probe *probe, size_t *ret_n)

@@ -16,10 +16,7 @@ int seen_append(SeenTable *table, const SeenProcess *value)
 {
     assert(table->n == 0 || table->entries[table->n - 1].pid < value->pid);
 
-    if (!GROW(table->entries, table->capacity, table->n + 1))
-        return -ENOMEM;
-    table->entries[table->n++] = *value;
-    return 0;
+    return APPEND(table->entries, table->capacity, table->n, *value);
 }
 
 void seen_clear(SeenTable *table)
