@@ -55,3 +55,5 @@ bool log_rate(Log *log, uint64_t now_usec, uint32_t *ret_held);
 #define log_notice(log, id, ...)  log_record(log, LOG_NOTICE, id, NULL, __VA_ARGS__)
 #define log_info(log, id, ...)    log_record(log, LOG_INFO, id, NULL, __VA_ARGS__)
 #define log_debug(log, id, ...)   log_record(log, LOG_DEBUG, id, NULL, __VA_ARGS__)
+/* An error, which it is. */
+#define log_failure(error, log, id, ...) (log_error(log, id, __VA_ARGS__), (error))

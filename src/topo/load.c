@@ -143,6 +143,17 @@ static int open_source(hwloc_topology_t hwloc, const TopologyOptions *options, T
     return r == 0 && !topology->source ? -ENOMEM : r;
 }
 
+int build_llc_nodes(Topology *topology)
+{
+    for (uint32_t i = 0; i < topology->n_llcs; i++) {
+        int r = topology_cpus_to_nodes(topology, topology->llcs[i].cpus, topology->llcs[i].nodes);
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
 static int load(Topology *topology, const TopologyOptions *options, Synthetic *synthetic, char **ret_error)
 {
     CLEANUP(hwloc_destroy_p) hwloc_topology_t hwloc = NULL;

@@ -85,12 +85,8 @@ static int connect_private(sd_bus **ret)
         r = sd_bus_set_address(bus, PRIVATE_ADDRESS);
     if (r >= 0)
         r = sd_bus_start(bus);
-    if (r < 0) {
-        sd_bus_unref(bus);
-        return r;
-    }
-    *ret = bus;
-    return 0;
+    *ret = r < 0 ? sd_bus_unref(bus) : bus;
+    return MIN(r, 0);
 }
 
 static int connect(FenceUnits *units)

@@ -117,12 +117,8 @@ int mover_new(const MoverOps *ops, void *context, int root_fd, Topology *topolog
         r = open_descriptors(mover, ops, root_fd);
     if (r == 0)
         r = mover->ops->memory_device(mover->context, &mover->memory_device);
-    if (r < 0) {
-        mover_free(mover);
-        return r;
-    }
-    *ret = mover;
-    return 0;
+    *ret = r < 0 ? mover_free(mover) : mover;
+    return MIN(r, 0);
 }
 
 /* Waits for a thread until the time is up, and from then on for none that is at something. */

@@ -296,10 +296,8 @@ static int listen_for_clients(Manager *manager)
     if (!path)
         return -ENOMEM;
     r = bus_server_new(manager->event, manager->log, path, manager_bus_add, manager, &manager->bus);
-    if (r < 0) {
-        log_error(manager->log, NULL, "cannot listen on %s: %s", path, strerror(-r));
-        return r;
-    }
+    if (r < 0)
+        return log_failure(r, manager->log, NULL, "cannot listen on %s: %s", path, strerror(-r));
     if (!manager->options.system_bus)
         return 0;
     return bus_system_new(manager->event, manager->log, manager_bus_add, manager, &manager->system_bus);
@@ -311,10 +309,9 @@ static int read_files(Manager *manager, Topology **ret_topology)
     CLEANUP_FREE char *error = NULL;
     int r = topology_load(&manager->options.topology, &topology, &error);
 
-    if (r < 0) {
-        log_error(manager->log, NULL, "cannot read the topology: %s", error ? error : strerror(-r));
-        return r;
-    }
+    if (r < 0)
+        return log_failure(r, manager->log, NULL, "cannot read the topology: %s",
+                           error ? error : strerror(-r));
     r = manager_load(manager, topology, &manager->config, &manager->policies, NULL);
     if (r < 0)
         return r;
@@ -401,10 +398,8 @@ int manager_new(const ManagerOptions *options, Log *log, Manager **ret)
     r = sd_event_new(&manager->event);
     if (r >= 0)
         r = add_sources(manager);
-    if (r < 0) {
-        log_error(manager->log, NULL, "cannot wait for anything: %s", strerror(-r));
-        return r;
-    }
+    if (r < 0)
+        return log_failure(r, manager->log, NULL, "cannot wait for anything: %s", strerror(-r));
     r = manager_neighbours_look(manager, time_now_usec());
     if (r < 0)
         return r;

@@ -107,17 +107,14 @@ Manager *manager_alloc(const ManagerOptions *options, Log *log)
 int manager_open_root(Manager *manager)
 {
     manager->root_fd = root_open(manager->options.root);
-    if (manager->root_fd < 0) {
-        log_error(manager->log, NULL, "cannot open the root directory %s: %s", manager->options.root,
-                  strerror(-manager->root_fd));
-        return manager->root_fd;
-    }
-    if (strcmp(manager->options.root, "/") == 0 && !has_own_proc(manager->root_fd)) {
-        log_error(manager->log, NULL,
-                  "/proc shows another PID namespace, or nothing: expected the one of this process, as after "
-                  "mount -t proc proc /proc");
-        return -EINVAL;
-    }
+    if (manager->root_fd < 0)
+        return log_failure(manager->root_fd, manager->log, NULL, "cannot open the root directory %s: %s",
+                           manager->options.root, strerror(-manager->root_fd));
+    if (strcmp(manager->options.root, "/") == 0 && !has_own_proc(manager->root_fd))
+        return log_failure(
+            -EINVAL, manager->log, NULL,
+            "/proc shows another PID namespace, or nothing: expected the one of this process, as after "
+            "mount -t proc proc /proc");
     return 0;
 }
 
@@ -126,8 +123,7 @@ int manager_open_root(Manager *manager)
 /* Says what is wrong, and hands the error on. */
 static int lock_failed(Manager *manager, int error, const char *what)
 {
-    log_error(manager->log, NULL, "%s", what ? what : strerror(-error));
-    return error;
+    return log_failure(error, manager->log, NULL, "%s", what ? what : strerror(-error));
 }
 
 static bool is_standard_directory(const Manager *manager)
@@ -248,8 +244,8 @@ static bool find_others(Manager *manager, bool tell)
  * believed. */
 static int journal_failed(Manager *manager, int error, const char *what)
 {
-    log_error(manager->log, NUMAPLACE_MESSAGE_JOURNAL, "%s", what ? what : strerror(-error));
-    return error == -EPERM ? -EUCLEAN : error;
+    return log_failure(error == -EPERM ? -EUCLEAN : error, manager->log, NUMAPLACE_MESSAGE_JOURNAL, "%s",
+                       what ? what : strerror(-error));
 }
 
 /* Puts back what a predecessor has left. Returns 0, -ENOMEM, or -EREMOTEIO after saying that not everything could
