@@ -7,8 +7,6 @@
 #include "act/undo/search.h"
 #include "base/time.h"
 
-#include <string.h>
-
 #define MEASURE_ROUNDS 16U
 
 int act_new(const ActOps *ops, void *context, int root_fd, const char *journal_path, Act **ret,

@@ -7,7 +7,6 @@
 #include "base/parse.h"
 #include "base/root.h"
 
-#include <limits.h>
 #include <linux/capability.h>
 #include <mntent.h>
 #include <stdio.h>

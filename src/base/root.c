@@ -5,8 +5,6 @@
 #include "base/util.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 
 int root_open(const char *path)
 {

@@ -9,7 +9,6 @@
 #include "conf/utf8.h"
 
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <wchar.h>
 #include <wctype.h>

@@ -11,7 +11,6 @@
 #define SD_JOURNAL_SUPPRESS_LOCATION 1 /* the place in the source says less than the message id */
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <systemd/sd-journal.h>

@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 /* "12.34" percent as permille, rounded down. */
 static bool scan_average(const char **p, const char *key, uint32_t *ret)

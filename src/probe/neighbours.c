@@ -13,7 +13,6 @@
 
 #include <assert.h>
 #include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>

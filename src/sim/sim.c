@@ -24,7 +24,6 @@
 #include "sim/model/engine.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 static int sentence(char **ret, int r, const char *text, uint64_t number)
 {

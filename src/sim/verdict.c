@@ -6,7 +6,6 @@
 #include "sim/scenario/expect.h"
 
 #include <math.h>
-#include <string.h>
 
 double sim_table_get(const SimTable *table, size_t variant, size_t seed, SimMetric metric, size_t workload)
 {

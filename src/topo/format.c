@@ -6,7 +6,7 @@
  * Two thousand cores would be two thousand lines, so cores that follow each other in a regular pattern share one:
  * "cores 0-39: first CPU 0, next +1, threads +0 +40" says that core 7 has the CPUs 7 and 47. */
 
-#include "topo/build.h"
+#include "topo/topology.h"
 
 #include "base/human.h"
 #include "base/parse.h"

@@ -25,8 +25,6 @@
 
 #include "base/parse.h"
 
-#include <string.h>
-
 static int compare_locality(const void *a, const void *b)
 {
     const struct hwloc_obj *x = *(struct hwloc_obj *const *)a, *y = *(struct hwloc_obj *const *)b;

@@ -21,8 +21,6 @@
 #include "topo/topology-text.h"
 #include "world/world.h"
 
-#include <string.h>
-
 #define TEXT_VERSION 1U
 
 const char *const world_class_names[] = {

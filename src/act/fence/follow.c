@@ -6,8 +6,6 @@
 #include "act/fence/internal.h"
 #include "base/time.h"
 
-#include <string.h>
-
 FenceGroup *fence_group(Fences *fences, uint64_t id)
 {
     size_t at = LOWER_BOUND(i, fences->n_groups, fences->groups[i].id < id);

@@ -19,7 +19,6 @@
 #include <bitmask.h>
 #include <cpuset.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 
 static void cpuset_free_p(struct cpuset **cpuset)

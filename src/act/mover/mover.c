@@ -20,7 +20,6 @@
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <utlist.h>
 
 /* What the largest machines of today have in one mapping; only what is larger than the machine, too, is refused. */

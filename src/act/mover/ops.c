@@ -19,7 +19,6 @@
 #include <numa.h>
 #include <numaif.h>
 #include <poll.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>

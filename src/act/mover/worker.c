@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
-#include <time.h>
 #include <utlist.h>
 
 void mover_worker_free(MoverWorker *worker)

@@ -6,7 +6,6 @@
 #include "ctl/top/draw.h"
 
 #include "base/human.h"
-#include "ctl/view.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -6,7 +6,6 @@
 
 #include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
 
 void frame_done(Frame *frame)
 {

@@ -16,7 +16,6 @@
 
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 
 #define INTERVAL_USEC USEC_PER_SEC
 #define HISTORY       600U

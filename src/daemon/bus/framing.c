@@ -11,8 +11,6 @@
 
 #include "base/util.h"
 
-#include <string.h>
-
 /* BEGIN is a line of its own, and never the first. */
 static const char hello_end[] = "\r\nBEGIN\r\n";
 

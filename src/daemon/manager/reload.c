@@ -16,7 +16,6 @@
 #include "plan/group.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 static const char *const config_directories[] = {CONFIG_DIRECTORIES, NULL};

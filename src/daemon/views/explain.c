@@ -5,7 +5,6 @@
 
 #include "daemon/views/describe.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define EXPLAIN_TASKS_MAX 64U  /* threads listed */

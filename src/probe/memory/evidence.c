@@ -5,7 +5,6 @@
 #include "base/time.h"
 #include "probe/hints/pace.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 

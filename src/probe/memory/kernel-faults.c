@@ -17,7 +17,6 @@
 #include "probe/probe-internal.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* The share of one CPU that reading may take: one part in so many. */
 #define SHARE 1000U

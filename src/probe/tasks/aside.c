@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 /* A wait that was shorter is not taken from the budget: so every read that does not hang is made, however many. */
 #define SHORT_WAIT_USEC 1000U

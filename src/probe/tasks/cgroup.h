@@ -7,7 +7,6 @@
 #include "probe/probe.h"
 
 #include <hwloc/bitmap.h>
-#include <stdbool.h>
 
 #define CGROUP_NAME_SIZE 256U /* longest unit name and its terminator */
 

@@ -22,7 +22,6 @@
 #include "world/load.h"
 
 #include <limits.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

@@ -6,7 +6,6 @@
 
 #include "base/util.h"
 
-#include <stddef.h>
 #include <stdint.h>
 
 #define HEAP_NEVER UINT64_MAX

@@ -5,7 +5,6 @@
 #include "base/parse.h"
 #include "sim/model/engine.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define PAGE_BYTES    4096U

@@ -12,7 +12,6 @@
 #include "ctl/view.h"
 
 #include <inttypes.h>
-#include <string.h>
 #include <time.h>
 
 #define WIDTH     960.0
