@@ -95,6 +95,8 @@ static int open_lock(int dir_fd, const char *name, int flags)
     CLEANUP_CLOSE int fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | flags, 0600);
     struct stat st;
 
+    if (fd < 0 && errno == EROFS)
+        fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY);
     if (fd < 0 || fstat(fd, &st) < 0)
         return -errno;
     if ((st.st_mode & 077) && fchmod(fd, 0600) < 0)

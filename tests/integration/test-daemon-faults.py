@@ -203,6 +203,21 @@ class Full(lib.DaemonTest):
 
         self.check_forgotten(end)
 
+    def test_read_only_after_a_crash(self):
+        """It is put back, and said to be in the journal still."""
+        self.runtime = self.directory / "run"
+        workload = self.spinner("--asleep", "--threads=3")
+        daemon = self.daemon().ready()
+        self.wait_home(daemon, workload)
+        daemon.kill()
+        directory = shlex.quote(str(self.runtime))
+        script = f"mount --bind {directory} {directory} && mount -o remount,bind,ro {directory} && exec \"$@\""
+        restore = self.daemon("--restore", wrap=["unshare", "-m", "--propagation=private", "sh", "-c", script, "sh"])
+        restore.fails(lib.NOT_RESTORED, "put back 4 threads", "noted as put back (Read-only file system)")
+        self.assertEqual(workload.masks(), {self.full})
+        self.daemon("--restore").process.wait(lib.DEADLINE_SEC)
+        self.assertEqual(workload.masks(), {self.full})
+
     def test_read_only(self):
         mount = shlex.quote(str(self.mount))
         daemon = self.daemon(wrap=self.wrap(f"mount -o remount,ro none {mount}"))

@@ -186,7 +186,7 @@ class Fence(fencelib.FenceTest):
         self.wait_up(daemon, work)
         daemon.kill()
         hidden = self.daemon("--restore", wrap=["unshare", "--mount", "sh", "-c", f'umount {self.controller}; exec "$@"', "sh"])
-        hidden.fails(lib.NOT_RESTORED, "they stay in the undo journal")
+        hidden.fails(lib.NOT_RESTORED, "it stays in the undo journal")
         self.crash(daemon)
         self.assertEqual(self.cpus(), self.before)
 

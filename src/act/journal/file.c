@@ -96,6 +96,9 @@ int journal_file_open(const char *path, bool change, JournalFile *ret, char **re
         return r;
     /* O_NONBLOCK: a FIFO must not hold us up before it is found not to be a file. */
     file.fd = openat(file.dir_fd, file.name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+    /* As on a full disk: what is in it can be put back. */
+    if (file.fd < 0 && errno == EROFS)
+        file.fd = openat(file.dir_fd, file.name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (file.fd < 0 && errno == ENOENT && !change)
         return -ENOENT;
     if (file.fd < 0 && errno == ELOOP)

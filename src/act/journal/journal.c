@@ -527,5 +527,5 @@ int journal_clear(Journal *journal)
     if (r == 0)
         return 0;
     header = journal_format(journal, &len);
-    return header ? journal_file_cut(&journal->file, header, len) : -ENOMEM;
+    return header && journal_file_cut(&journal->file, header, len) == 0 ? 0 : r;
 }

@@ -524,7 +524,7 @@ int act_restore(Act *act, const ActSelection *selection, size_t *ret_restored, s
     if (!selection && restore.n_rounds > 0)
         act->inherited = false;
     if (r == 0 && !selection && act->journal)
-        (void)journal_clear(act->journal);
+        r = journal_clear(act->journal);
     if (ret_restored)
         *ret_restored = restore.n_restored;
     if (ret_left)

@@ -265,8 +265,8 @@ static int recover(Manager *manager)
     if (r >= 0 || r == -ENOMEM)
         return r;
     log_error(manager->log, NUMAPLACE_MESSAGE_NOT_RESTORED,
-              "some threads an earlier daemon had placed could not be put back (%s); they stay in the "
-              "undo journal",
+              "not everything an earlier daemon had placed could be put back, or noted as put back (%s); it "
+              "stays in the undo journal",
               strerror(-r));
     return -EREMOTEIO;
 }
