@@ -467,7 +467,8 @@ int fence_read_before(Fences *fences, Fence *fence)
     if (r < 0)
         return r;
     fence->inode = fence_inode(fences->root_fd, fence->kind, fence->path);
-    if (fence_is_renamed(fences, fence))
+    /* Without a number it was renamed just now, and what was read may be ours under another name. */
+    if ((fence->inode == 0 && fence->kind != ACT_FENCE_UNIT) || fence_is_renamed(fences, fence))
         return -EBUSY;
     /* Everything is no limit. The kernel does not take the last CPUs or nodes from a cgroup in which something runs,
      * so this is what is read of a unit that has no limit of its own any more. A list of everything that somebody
