@@ -72,7 +72,7 @@ static void test_outgrown(void **state)
 }
 
 /* A process of which one thread works, beside all of its memory, gets a home only after ten times MinAgeSec=: others
- * may be about to begin. Not when it waits where it is; and it matters not which node it is to have then. */
+ * may be about to begin. Not when it waits where it is; and after MinAgeSec= if its home is to be elsewhere. */
 static void test_in_place(void **state)
 {
     enum {
@@ -111,9 +111,12 @@ static void test_in_place(void **state)
         fixture_home(&f);
         assert_nodes(&f, 100, stays ? NULL : "0");
         assert_int_equal(f.plan.n_refused[PLAN_REASON_TOO_YOUNG], stays);
-        seconds(&f, 9);
+        seconds(&f, 1);
         fixture_home(&f);
-        assert_nodes(&f, 100, stays ? NULL : "0");
+        assert_nodes(&f, 100, i == HOME_ELSEWHERE ? "1" : stays ? NULL : "0");
+        seconds(&f, 8);
+        fixture_home(&f);
+        assert_nodes(&f, 100, i == HOME_ELSEWHERE ? "1" : stays ? NULL : "0");
         seconds(&f, 1);
         fixture_home(&f);
         assert_nodes(&f, 100, i == HOME_ELSEWHERE ? "1" : "0");
