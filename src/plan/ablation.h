@@ -24,7 +24,7 @@ typedef enum AblationRule {
     ABLATION_ALONE,         /* P5, P14: what threads use alone presses on a node, and need not be together */
     ABLATION_SORTED,        /* P15: and where that lies beside them already, being apart costs nothing */
     ABLATION_OUTGROWN,      /* P15: a first home that is too small is given up at once */
-    ABLATION_BEGUN,         /* P15: who began to run within a tick wants a CPU */
+    ABLATION_BEGUN,         /* P15: who began within a tick wants a CPU; a first home waits to know */
     ABLATION_AWAIT_MEMORY,  /* P15: a first home waits for where its memory is */
     ABLATION_AWAIT_APART,   /* P4, P15: and, where that is on several nodes, for who uses it */
     ABLATION_IN_VAIN,       /* P15: who is beside its memory gets no home where all CPUs are busy */
