@@ -308,7 +308,7 @@ static void select_groups(Planner *p, const uint64_t *memory, const uint64_t *ra
 {
     const DemandShare share = demand_share_of_all(p);
     uint32_t n_nodes = p->world->topology->n_nodes;
-    bool all_busy = choose_all_busy(p);
+    uint64_t wanted_permille = choose_wanted_permille(p);
     PlanScratch *s = p->s;
 
     s->n_order = 0;
@@ -321,7 +321,7 @@ static void select_groups(Planner *p, const uint64_t *memory, const uint64_t *ra
             continue;
         policy = s->workloads[group->workload.i].policy;
         if (policy_chooses_nodes(policy))
-            choose_wait(p, i, memory + i * n_nodes, ran + i * n_nodes, &share, all_busy);
+            choose_wait(p, i, memory + i * n_nodes, ran + i * n_nodes, &share, wanted_permille);
         if (s->groups[i].put_off)
             continue;
         if (!wants_home(p, i)) {

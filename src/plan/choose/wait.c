@@ -11,8 +11,8 @@
 #include "plan/pack/pack.h"
 #include "world/load.h"
 
-/* As much more must be wanted than there is as in vain counts (pack.h). */
-#define IN_VAIN_PART 4U
+/* So much of all CPUs must be wanted: more than there is by as much as in vain counts (pack.h). */
+#define IN_VAIN_PERMILLE (LOAD_FULL_PERMILLE + LOAD_FULL_PERMILLE / 4)
 
 /* Less of a process on a node is not what its threads work with: a thread's stack and arena. A choice of ours. */
 #define LITTLE_MEMORY (4U << 20)
@@ -66,38 +66,54 @@ static bool awaits_evidence(const Planner *p, size_t index, const uint64_t *memo
            is_homeless(p, &p->world->groups[index]);
 }
 
+/* Whether none of its processes has the age of MinAgeSec=. One that is so young may end at any moment. */
+static bool is_young(const Planner *p, size_t index)
+{
+    const Policy *policy = p->s->workloads[p->world->groups[index].workload.i].policy;
+
+    for (size_t i = 0; i < p->world->n_processes; i++)
+        if (p->world->processes[i].group.i == (int32_t)index && !p->world->processes[i].gone &&
+            p->world->processes[i].started_usec + policy->min_age_usec <= p->world->now_usec)
+            return false;
+    return true;
+}
+
 /* A single thread that runs beside its memory, where no CPU is idle: on no node would it wait less but by another's
- * waiting more, and its memory would have to follow. Not where its policy says which nodes it is to have. */
-static bool waits_in_vain(const Planner *p, size_t index, const uint64_t *memory, const uint64_t *ran)
+ * waiting more, and its memory would have to follow. That goes by as long as it is young where hardly more is wanted
+ * than there is. Not where its policy says which nodes it is to have. */
+static bool waits_in_vain(const Planner *p, size_t index, const uint64_t *memory, const uint64_t *ran,
+                          uint64_t wanted_permille)
 {
     const Group *group = &p->world->groups[index];
     const Policy *policy = p->s->workloads[group->workload.i].policy;
 
-    return group->n_tasks == 1 && !group->home && !group->roams && policy->mode == POLICY_MODE_AUTO &&
-           !policy->nodes && policy->max_nodes == 0 && demand_of_group(p, index) >= CHOOSE_IDLE_PERMILLE &&
+    return rule_holds(p->world, ABLATION_IN_VAIN) && wanted_permille > LOAD_FULL_PERMILLE &&
+           (wanted_permille > IN_VAIN_PERMILLE || is_young(p, index)) && group->n_tasks == 1 &&
+           !group->home && !group->roams && policy->mode == POLICY_MODE_AUTO && !policy->nodes &&
+           policy->max_nodes == 0 && demand_of_group(p, index) >= CHOOSE_IDLE_PERMILLE &&
            choose_memory_beside(p, index, memory, ran);
 }
 
-bool choose_all_busy(const Planner *p)
+uint64_t choose_wanted_permille(const Planner *p)
 {
-    uint64_t wants = 0, n = (uint64_t)MAX(hwloc_bitmap_weight(p->s->usable), 0);
+    uint64_t wants = 0, n = (uint64_t)MAX(hwloc_bitmap_weight(p->s->usable), 1);
 
     for (int i = hwloc_bitmap_first(p->s->usable); i >= 0; i = hwloc_bitmap_next(p->s->usable, i))
         if (overload_cpu_is_idle(p->world, &p->world->cpus[i]))
-            return false;
+            return 0;
     for (size_t i = 0; i < p->world->n_groups; i++)
         if (!p->world->groups[i].gone && p->world->groups[i].workload.i >= 0)
             wants += demand_held(&p->world->groups[i]);
-    return wants > (n + n / IN_VAIN_PART) * LOAD_FULL_PERMILLE && rule_holds(p->world, ABLATION_IN_VAIN);
+    return wants / n;
 }
 
 void choose_wait(Planner *p, size_t index, const uint64_t *memory, const uint64_t *ran,
-                 const DemandShare *share, bool all_busy)
+                 const DemandShare *share, uint64_t wanted_permille)
 {
     PlannerGroup *g = &p->s->groups[index];
     bool awaits = awaits_loads(p, index) || awaits_evidence(p, index, memory, share);
 
-    g->put_off = awaits || (all_busy && waits_in_vain(p, index, memory, ran));
+    g->put_off = awaits || waits_in_vain(p, index, memory, ran, wanted_permille);
     g->put_off_for = awaits ? PLAN_REASON_USE_AWAITED : PLAN_REASON_ALL_BUSY;
 }
 

@@ -10,10 +10,10 @@
 bool choose_early(const Planner *p);
 bool choose_waits(const Planner *p);
 
-/* Whether no CPU is idle, and more is wanted than 5/4 of them. */
-bool choose_all_busy(const Planner *p);
+/* How much of all CPUs is wanted by who is managed, in permille; 0 while a CPU is idle. */
+uint64_t choose_wanted_permille(const Planner *p);
 
 /* Sets PlannerGroup.put_off and .put_off_for. `memory` and `ran` [n_nodes] are as in memory.h, of this group, `share`
- * is of all, and `all_busy` is what choose_all_busy() says. After choose_memory_gather(). */
+ * is of all, and `wanted_permille` what choose_wanted_permille() says. After choose_memory_gather(). */
 void choose_wait(Planner *p, size_t index, const uint64_t *memory, const uint64_t *ran,
-                 const DemandShare *share, bool all_busy);
+                 const DemandShare *share, uint64_t wanted_permille);
