@@ -12,6 +12,9 @@
 /* Wanting less than this, a group gets no home, and keeps the one it has: the bound that makes a CPU idle. */
 #define CHOOSE_IDLE_PERMILLE 50U
 
+/* Who waits so much of the time is better off elsewhere. A choice of ours. */
+#define CHOOSE_WAITS_PERMILLE 250U
+
 /* Finds the nodes of every group of such a policy, into PlannerGroup: in ticks in which homes are looked at, when
  * the World is complete. Groups of Mode=fixed with a home take part as what they are, a load. Returns 0 or
  * -ENOMEM. */

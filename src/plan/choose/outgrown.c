@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 #include "plan/choose/outgrown.h"
+#include "plan/choose/choose.h"
 
 #include "world/load.h"
 
@@ -16,9 +17,6 @@
 /* And after one, when so much is wanted for each of its CPUs: more than by three threads on two, whom loans may do.
  * A choice of ours. */
 #define FAR_PERMILLE 1750U
-
-/* Of a CPU; who waits less himself does not suffer from a crowd. A choice of ours. */
-#define CROWDED_WAIT_PERMILLE 250U
 
 /* A quarter of what its threads want, they wait. */
 static bool overflows(uint64_t run_permille, uint64_t wait_permille)
@@ -108,6 +106,6 @@ bool outgrown_holds(const Planner *p, const Group *group)
     return rule_holds(p->world, ABLATION_OUTGROWN) && group->home && group->n_changes <= OUTGROWN_CHANGES &&
            !group->gone && now - MIN(group->first_seen_usec, now) < OUTGROWN_USEC &&
            now - MIN(group->last_home_usec, now) >= OUTGROWN_AFTER_USEC &&
-           (waits || group->wait_permille >= CROWDED_WAIT_PERMILLE) && is_idle_elsewhere(p, group->home) &&
+           (waits || group->wait_permille >= CHOOSE_WAITS_PERMILLE) && is_idle_elsewhere(p, group->home) &&
            ((waits && (overflows_by_far(p, group) || overflowed(p->world, group))) || is_crowded(p, group));
 }

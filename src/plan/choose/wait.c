@@ -79,8 +79,8 @@ static bool is_young(const Planner *p, size_t index)
 }
 
 /* A single thread that runs beside its memory, where no CPU is idle: on no node would it wait less but by another's
- * waiting more, and its memory would have to follow. That goes by as long as it is young where hardly more is wanted
- * than there is. Not where its policy says which nodes it is to have. */
+ * waiting more, and its memory would have to follow. That goes by for who is young where hardly more is wanted than
+ * there is; one that does not wait needs no home for that long anyway (home.c). Not where its policy says which nodes it is to have. */
 static bool waits_in_vain(const Planner *p, size_t index, const uint64_t *memory, const uint64_t *ran,
                           uint64_t wanted_permille)
 {
@@ -88,9 +88,10 @@ static bool waits_in_vain(const Planner *p, size_t index, const uint64_t *memory
     const Policy *policy = p->s->workloads[group->workload.i].policy;
 
     return rule_holds(p->world, ABLATION_IN_VAIN) && wanted_permille > LOAD_FULL_PERMILLE &&
-           (wanted_permille > IN_VAIN_PERMILLE || is_young(p, index)) && group->n_tasks == 1 &&
-           !group->home && !group->roams && policy->mode == POLICY_MODE_AUTO && !policy->nodes &&
-           policy->max_nodes == 0 && demand_of_group(p, index) >= CHOOSE_IDLE_PERMILLE &&
+           (wanted_permille > IN_VAIN_PERMILLE ||
+            (group->wait_permille >= CHOOSE_WAITS_PERMILLE && is_young(p, index))) &&
+           group->n_tasks == 1 && !group->home && !group->roams && policy->mode == POLICY_MODE_AUTO &&
+           !policy->nodes && policy->max_nodes == 0 && demand_of_group(p, index) >= CHOOSE_IDLE_PERMILLE &&
            choose_memory_beside(p, index, memory, ran);
 }
 

@@ -26,9 +26,6 @@
 /* Who ran and waited less did not work in a tick. */
 #define WORK_PERMILLE 50U
 
-/* Who waits so much of the time is better off elsewhere. A choice of ours. */
-#define WAITS_PERMILLE 250U
-
 /* For so many times MinAgeSec=, ten seconds, a program that works with one thread where it belongs may be about to
  * begin others: what it does first, reading and touching its memory, takes no longer, mostly. */
 #define SERIAL_AGES 10U
@@ -396,7 +393,7 @@ static uint64_t age_in_place(const Planner *p, const Policy *policy, const Proce
         if (tasks[i].gone || tasks[i].run_permille + tasks[i].wait_permille < WORK_PERMILLE)
             continue;
         cpu = topology_cpu(p->world->topology, tasks[i].last_cpu);
-        if (!cpu || tasks[i].wait_permille >= WAITS_PERMILLE || n_at_work++ > 0)
+        if (!cpu || tasks[i].wait_permille >= CHOOSE_WAITS_PERMILLE || n_at_work++ > 0)
             return 0;
         here = hwloc_bitmap_isset(due, (unsigned)tasks[i].last_cpu.i);
     }

@@ -110,6 +110,35 @@ static void test_in_vain(void **state)
     }
 }
 
+/* Where more is wanted than there is, if not by a quarter, who waits beside its memory gets a home when it has the age
+ * of MinAgeSec=, and before that only where a CPU is idle. */
+static void test_young_in_vain(void **state)
+{
+    static const struct {
+        bool young, idle, placed;
+    } cases[] = {{true, false, false}, {false, false, true}, {true, true, true}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        CLEANUP(fixture_done) Fixture f;
+
+        fixture_init(&f, SMALL);
+        fixture_policy(&f, "a", AUTO);
+        for (pid_t pid = 100; pid <= 500; pid += 100) {
+            add_job(&f, pid, 1, pid % 200 == 0 ? 2 : 0, 0);
+            set_memory(&f, pid, (uint64_t[]){pid % 200 == 0 ? 0 : 100, pid % 200 == 0 ? 100 : 0});
+            set_demand(&f, pid, 600, 400);
+        }
+        fixture_cpus(&f, 0, cases[i].idle ? 2 : 3, 1000, 0);
+        seconds(&f, 1);
+        for (pid_t pid = 100; pid <= 500; pid += 100)
+            world_process(f.world, pid)->started_usec =
+                f.world->now_usec - (cases[i].young ? 900000 : 1000000);
+        fixture_home(&f);
+        for (pid_t pid = 100; pid <= 500; pid += 100)
+            assert_int_equal(group_of(&f, pid)->home != NULL, cases[i].placed);
+    }
+}
+
 /* Two programs of one thread each in one group share nothing, which nobody has to see: they may not press on one node.
  * With memory that others map, or little, that is not known. */
 static void test_single_programs(void **state)
@@ -146,6 +175,7 @@ int main(void)
         cmocka_unit_test(test_pool_of_ones),
         cmocka_unit_test(test_unknown_stays),
         cmocka_unit_test(test_in_vain),
+        cmocka_unit_test(test_young_in_vain),
         cmocka_unit_test(test_single_programs),
     };
 
