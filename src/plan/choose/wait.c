@@ -80,7 +80,8 @@ static bool is_young(const Planner *p, size_t index)
 
 /* A single thread that runs beside its memory, where no CPU is idle: on no node would it wait less but by another's
  * waiting more, and its memory would have to follow. That goes by for who is young where hardly more is wanted than
- * there is; one that does not wait needs no home for that long anyway (home.c). Not where its policy says which nodes it is to have. */
+ * there is; one that does not wait needs no home for that long anyway (home.c). Not where its policy says which nodes
+ * it is to have. */
 static bool waits_in_vain(const Planner *p, size_t index, const uint64_t *memory, const uint64_t *ran,
                           uint64_t wanted_permille)
 {

@@ -430,7 +430,7 @@ int pack_cost(const PackProblem *problem, const PackNodes *sets, PackCost *ret)
         cost.even += even_cost(&p, &p.sites[i], &loads[i]);
     }
     cost.total = cost.remote + cost.split + cost.move + cost.overload + cost.siblings + cost.shortage +
-                 cost.crowd + cost.unfair + cost.even;
+                 cost.crowd + cost.pressed + cost.unfair + cost.even;
     pack_close(&p);
     *ret = cost;
     return 0;

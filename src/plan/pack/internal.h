@@ -14,6 +14,7 @@
 #define PACK_FOLLOWS  250U /* permille of its pull: memory that is to follow its users (pack.h) */
 #define PACK_CROWDED  (PACK_SCALE * 3 / 4)
 #define PACK_CROWD    8U
+#define PACK_PRESSED  (PACK_SCALE * 2)
 #define PACK_CUT      16U /* times the capacity: more of a load is cut (cost.c) */
 
 typedef struct PackSite {

@@ -129,19 +129,42 @@ static uint64_t whole_crowd(const Pack *p, const PackSite *site, uint64_t heavy)
     return MAX(whole, divided) - divided;
 }
 
+static uint64_t set_capacity(const Pack *p, PackNodes set)
+{
+    uint64_t capacity = 0;
+
+    for (PackNodes rest = set; rest; rest &= rest - 1)
+        capacity += p->sites[__builtin_ctzll(rest)].capacity;
+    return capacity;
+}
+
+/* What of its threads that use memory alone are on more than half of a node's CPUs, and more than P5 allows. */
+static uint64_t pressed_cost(const Pack *p, const PackItem *item, PackNodes set)
+{
+    uint64_t capacity = set_capacity(p, set), sum = 0;
+
+    if (item->heavy <= p->allowed_imbalance || item->lone || capacity == 0)
+        return 0;
+    for (PackNodes rest = set; rest; rest &= rest - 1) {
+        const PackSite *site = &p->sites[__builtin_ctzll(rest)];
+        uint64_t heavy = item->heavy * site->capacity / capacity;
+
+        sum += heavy - MIN(heavy, MAX(site->capacity / 2, p->allowed_imbalance));
+    }
+    return sum * PACK_PRESSED * p->far;
+}
+
 /* Where each of the threads that share nothing could have a node: of 13 on 12 nodes two are together, and not a twelfth
  * more on each. By the sizes of the nodes, and for this group alone. It fades with the first thread that is one too
  * many for the nodes. */
 static uint64_t whole_cost(const Pack *p, const PackItem *item, PackNodes set)
 {
-    uint64_t capacity = 0, cost = 0;
+    uint64_t capacity = set_capacity(p, set), cost = 0;
     uint64_t most = MIN((uint32_t)__builtin_popcountll(item->allowed), item->max_nodes) * THREAD_PERMILLE;
     uint64_t over = item->heavy - MIN(item->heavy, most);
 
     if (item->heavy <= p->allowed_imbalance || over >= THREAD_PERMILLE || item->lone)
         return 0;
-    for (PackNodes rest = set; rest; rest &= rest - 1)
-        capacity += p->sites[__builtin_ctzll(rest)].capacity;
     for (PackNodes rest = capacity > 0 ? set : 0; rest; rest &= rest - 1) {
         const PackSite *site = &p->sites[__builtin_ctzll(rest)];
 
@@ -159,6 +182,7 @@ void pack_own_add(const Pack *p, uint32_t item, PackNodes set, PackCost *ret)
     ret->move += set ? move_cost(it, set) : 0;
     ret->overload += wide_cost(p, it, set);
     ret->crowd += set & (set - 1) ? whole_cost(p, it, set) : 0;
+    ret->pressed += pressed_cost(p, it, set);
 }
 
 uint64_t pack_own(const Pack *p, uint32_t item, PackNodes set)
@@ -169,7 +193,8 @@ uint64_t pack_own(const Pack *p, uint32_t item, PackNodes set)
     if (!set || it->roams)
         return 0;
     if (!(set & (set - 1))) /* by far the most frequent */
-        return p->remote[(size_t)item * p->n_sites + (size_t)__builtin_ctzll(set)] + move_cost(it, set);
+        return p->remote[(size_t)item * p->n_sites + (size_t)__builtin_ctzll(set)] + move_cost(it, set) +
+               pressed_cost(p, it, set);
     pack_own_add(p, item, set, &cost);
-    return cost.remote + cost.split + cost.move + cost.overload + cost.crowd;
+    return cost.remote + cost.split + cost.move + cost.overload + cost.crowd + cost.pressed;
 }

@@ -482,6 +482,31 @@ static void test_hysteresis(void **state)
     }
 }
 
+/* Threads of one group that use their memory alone are not on more than half of a node's CPUs, where P5 allows no more
+ * either: three on four CPUs, not two, nor three that share. */
+static void test_pressed(void **state)
+{
+    static const struct {
+        uint32_t demand, private;
+        PackNodes expected;
+    } cases[] = {{3000, 1000, 3}, {2000, 1000, 1}, {3000, 0, 1}};
+    PackCost cost;
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        Instance in;
+
+        instance_init(&in, 2, 4000, 32);
+        in.problem.allowed_imbalance_permille = 2000;
+        add_group(&in, cases[i].demand, (uint64_t[]){1, 0})->private_permille = cases[i].private;
+        in.groups[0].home = 1;
+        assert_int_equal(pack_cost(&in.problem, (PackNodes[]){1}, &cost), 0);
+        assert_int_equal(cost.pressed, cases[i].expected == 3 ? 1000 * 2 * 22 * 64 : 0);
+        solve(&in);
+        assert_int_equal(in.sets[0], cases[i].expected);
+        assert_stable(&in);
+    }
+}
+
 static void test_errors(void **state)
 {
     Instance in;
@@ -588,6 +613,7 @@ int main(void)
         cmocka_unit_test(test_full_machine),   cmocka_unit_test(test_headroom),
         cmocka_unit_test(test_stays),          cmocka_unit_test(test_across_halves),
         cmocka_unit_test(test_hysteresis),     cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_pressed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
