@@ -65,6 +65,7 @@ typedef struct Pack {
     PackSite sites[PACK_NODES_MAX];
     uint32_t *excess; /* [n_sites * n_sites]: both ways together, above local */
     uint64_t far, allowed_imbalance;
+    uint64_t heavy, unpressed; /* sums: of all that presses on memory, and of pack_unpressed() */
     PackItem *items;
     uint64_t *remote;                /* [n_items * n_sites] */
     uint32_t *here;                  /* [n_items * n_sites]: of its memory, what is there; permille */
@@ -106,6 +107,12 @@ static inline uint64_t pack_square(const PackSite *site, uint64_t load)
     uint64_t x = load < PACK_CUT * site->capacity ? load : PACK_CUT * site->capacity;
 
     return ((x * site->per_capacity >> 16) * x) >> 16;
+}
+
+/* What may press on the memory of a site and leaves room there. */
+static inline uint64_t pack_unpressed(const Pack *p, const PackSite *site)
+{
+    return site->capacity / 2 > p->allowed_imbalance ? site->capacity / 2 : p->allowed_imbalance;
 }
 
 /* What `heavy` permille that press on the memory of a site cost there. */

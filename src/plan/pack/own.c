@@ -138,7 +138,8 @@ static uint64_t set_capacity(const Pack *p, PackNodes set)
     return capacity;
 }
 
-/* What of its threads that use memory alone are on more than half of a node's CPUs, and more than P5 allows. */
+/* What of its threads that use memory alone are on more than half of a node's CPUs, and more than P5 allows; as far as
+ * there is less on other nodes. */
 static uint64_t pressed_cost(const Pack *p, const PackItem *item, PackNodes set)
 {
     uint64_t capacity = set_capacity(p, set), sum = 0;
@@ -149,9 +150,9 @@ static uint64_t pressed_cost(const Pack *p, const PackItem *item, PackNodes set)
         const PackSite *site = &p->sites[__builtin_ctzll(rest)];
         uint64_t heavy = item->heavy * site->capacity / capacity;
 
-        sum += heavy - MIN(heavy, MAX(site->capacity / 2, p->allowed_imbalance));
+        sum += heavy - MIN(heavy, pack_unpressed(p, site));
     }
-    return sum * PACK_PRESSED * p->far;
+    return MIN(sum, p->unpressed + sum - MIN(p->unpressed + sum, p->heavy)) * PACK_PRESSED * p->far;
 }
 
 /* Where each of the threads that share nothing could have a node: of 13 on 12 nodes two are together, and not a twelfth

@@ -137,8 +137,9 @@ typedef struct PackProblem {
  *             group of several nodes that could have one for each: between two numbers of them it is their weighted
  *             mean.
  *   pressed   2 x far x (what threads of one group that share nothing want beyond the allowed imbalance and half of the
- *             CPUs of a node): as many can mostly fill its memory controllers. By it three on a node of four, with all
- *             their memory, are better off on two, where `crowd` alone would not pay for split
+ *             CPUs of a node, as far as all nodes together are less pressed): as many can mostly fill its memory
+ *             controllers. By it three on a node of four, with all their memory, are better off on two, where `crowd`
+ *             alone would not pay for split
  *   unfair    3/2 x far x (demand beyond the capacity)^2 / capacity, times the part that is wanted in vain, and only
  *             where some is: no CPU is idle anywhere then, so that who is sent away from a full node gains nothing by
  *             it; but where more wait than elsewhere, each gets less. Overload and siblings begin so much later on a

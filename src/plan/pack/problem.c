@@ -209,6 +209,12 @@ static int make_items(Pack *p)
             make_remote(p, item, group->memory_bytes, &p->remote[(size_t)i * p->n_sites],
                         &p->here[(size_t)i * p->n_sites]);
     }
+    for (uint32_t i = 0; i < p->n_sites; i++) {
+        p->heavy += p->sites[i].heavy;
+        p->unpressed += pack_unpressed(p, &p->sites[i]);
+    }
+    for (uint32_t i = 0; i < p->n_items; i++)
+        p->heavy += p->items[i].allowed ? p->items[i].heavy : 0;
     for (uint32_t i = 0; i < p->n_items; i++)
         if (p->items[i].stays)
             pack_assign(p, i, p->items[i].roams ? p->items[i].allowed : p->items[i].home);

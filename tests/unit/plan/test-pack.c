@@ -504,6 +504,11 @@ static void test_pressed(void **state)
         solve(&in);
         assert_int_equal(in.sets[0], cases[i].expected);
         assert_stable(&in);
+
+        /* Where all nodes are pressed, no other is less. */
+        add_group(&in, 4000, (uint64_t[]){0, 1})->private_permille = 1000;
+        assert_int_equal(pack_cost(&in.problem, (PackNodes[]){1, 2}, &cost), 0);
+        assert_int_equal(cost.pressed, cases[i].private > 0 ? 0 : 2000 * 2 * 22 * 64);
     }
 }
 
