@@ -22,7 +22,7 @@
  *
  * A thread that changes what it works on without a pause is noticed late, by up to one period. So the period grows only
  * as long as that saves something: a round that costs 5 ms comes every second, one that costs 100 ms every 20 s, and so
- * on up to the minute. */
+ * on up to the minute; where all has come together on one node every 5 s, and every minute. */
 
 #include "plan/scan/pace.h"
 
@@ -38,16 +38,24 @@
 /* Of what has come together, so much is used from where it is. */
 #define NEAR_PERMILLE 900U
 
-/* Once a process has settled, rounds take one in so many of a CPU's time. */
-#define SETTLED_COST_RATIO 200U
+/* Once a process has settled, rounds take one in so many of a CPU's time; and of one that has come together on a node,
+ * of which nothing is to be learnt that would bring it elsewhere, one in so many. */
+#define SETTLED_COST_RATIO  200U
+#define TOGETHER_COST_RATIO 1000U
+
+static bool is_together(const ScanPaceRound *round)
+{
+    return round->strength >= CONVERGE_FREEZE &&
+           round->n_near * 1000 >= (round->n_near + round->n_far) * NEAR_PERMILLE;
+}
 
 static ScanPeriodRange range_for(const ScanPaceRound *round)
 {
     ScanPeriodRange range = round->range;
-    uint64_t cheap = MAX(round->cost_usec * SETTLED_COST_RATIO, range.start_usec);
+    uint64_t ratio = is_together(round) ? TOGETHER_COST_RATIO : SETTLED_COST_RATIO;
 
     if (round->cost_usec > 0)
-        range.max_usec = MIN(range.max_usec, cheap);
+        range.max_usec = MIN(range.max_usec, MAX(round->cost_usec * ratio, range.start_usec));
     return range;
 }
 
@@ -64,12 +72,6 @@ static bool has_left(ScanPace *pace, const ScanPaceRound *round)
     }
     pace->near_permille = near;
     return true;
-}
-
-static bool is_together(const ScanPaceRound *round)
-{
-    return round->strength >= CONVERGE_FREEZE &&
-           round->n_near * 1000 >= (round->n_near + round->n_far) * NEAR_PERMILLE;
 }
 
 static bool is_first(const ScanPace *pace, const ScanPaceRound *round)

@@ -100,21 +100,32 @@ static void test_adapted(void **state)
     assert_int_equal(go(&pace, &silent), 1000);
 }
 
-/* Not longer than saves anything: 20 ms of 4 s are half a percent. Cheaper rounds come at the start of the range,
- * dear ones as ScanMaxSec= says, and nothing is known of one that was not whole. */
+/* Not longer than saves anything: 20 ms of 4 s are half a percent, and of 20 s, where all is together on one node, a
+ * tenth. Cheaper rounds come at the start of the range, dear ones as ScanMaxSec= says, and nothing is known of one that
+ * was not whole. */
 static void test_cheap(void **state)
 {
     static const struct {
+        uint32_t strength;
         uint64_t cost_usec, msec;
-    } cases[] = {{20000, 4000}, {100, 1000}, {1000000, 60000}, {0, 60000}};
+    } cases[] = {
+        {0, 20000, 4000},
+        {0, 100, 1000},
+        {0, 1000000, 60000},
+        {0, 0, 60000},
+        {CONVERGE_FREEZE, 20000, 20000},
+        {CONVERGE_FREEZE, 100, 1000},
+        {CONVERGE_FREEZE, 1000000, 60000},
+        {CONVERGE_FREEZE, 0, 60000},
+    };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         ScanPaceRound round = local();
         ScanPace pace = paced(1000);
 
-        round.strength = CONVERGE_FREEZE;
+        round.strength = cases[i].strength;
         round.cost_usec = cases[i].cost_usec;
-        for (unsigned k = 0; k < 8; k++)
+        for (unsigned k = 0; k < 20; k++)
             (void)go(&pace, &round);
         assert_int_equal(go(&pace, &round), cases[i].msec);
     }
