@@ -60,8 +60,7 @@ def wait_for(what, predicate):
 
 
 def cpu_sec(threads):
-    """Of threads, by their directories, to the nanosecond. What stat tells is charged by whole timer ticks to whoever runs when
-    one comes, and who wakes by a timer does."""
+    """Of threads, by their directories, to the nanosecond; stat tells it in whole timer ticks."""
     return sum(int((thread / "schedstat").read_text(encoding="ascii").split()[0]) for thread in threads) / 1e9
 
 
