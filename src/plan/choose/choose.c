@@ -109,7 +109,7 @@ static void compare_waits(Planner *p)
 /* Groups */
 
 /* Whether it has been known for a short time only, however old its processes are. */
-static bool is_young(const Planner *p, const Group *group, const Policy *policy)
+bool choose_is_young(const Planner *p, const Group *group, const Policy *policy)
 {
     return p->world->now_usec - MIN(group->first_seen_usec, p->world->now_usec) < policy->min_age_usec;
 }
@@ -123,7 +123,7 @@ static bool wants_home(const Planner *p, size_t index)
     if (group->home || group->roams)
         return true;
     return demand_of_group(p, index) >= CHOOSE_IDLE_PERMILLE &&
-           (pack_mode(policy) != PACK_MODE_SPREAD || !is_young(p, group, policy));
+           (pack_mode(policy) != PACK_MODE_SPREAD || !choose_is_young(p, group, policy));
 }
 
 /* More nodes than threads help nobody: what runs would be on some of them, and memory on the others would count as
@@ -281,7 +281,7 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
         .allowed = g->allowed & choose_nodes_of_policy(p->world->topology, policy) & with_cpus,
         .memory_bytes = memory,
         .memory_discount_permille = g->discount_permille,
-        .young = is_young(p, group, policy) && !outgrown_holds(p, group),
+        .young = choose_is_young(p, group, policy) && !outgrown_holds(p, group),
     };
 
     /* Which nodes are the best for it changes with what its neighbours do just now. */

@@ -15,6 +15,9 @@
 /* Who waits so much of the time is better off elsewhere. A choice of ours. */
 #define CHOOSE_WAITS_PERMILLE 250U
 
+/* Whether the daemon met it less than MinAgeSec= ago. */
+bool choose_is_young(const Planner *p, const Group *group, const Policy *policy);
+
 /* Finds the nodes of every group of such a policy, into PlannerGroup: in ticks in which homes are looked at, when
  * the World is complete. Groups of Mode=fixed with a home take part as what they are, a load. Returns 0 or
  * -ENOMEM. */

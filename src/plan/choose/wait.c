@@ -66,18 +66,6 @@ static bool awaits_evidence(const Planner *p, size_t index, const uint64_t *memo
            is_homeless(p, &p->world->groups[index]);
 }
 
-/* Whether none of its processes has the age of MinAgeSec=. One that is so young may end at any moment. */
-static bool is_young(const Planner *p, size_t index)
-{
-    const Policy *policy = p->s->workloads[p->world->groups[index].workload.i].policy;
-
-    for (size_t i = 0; i < p->world->n_processes; i++)
-        if (p->world->processes[i].group.i == (int32_t)index && !p->world->processes[i].gone &&
-            p->world->processes[i].started_usec + policy->min_age_usec <= p->world->now_usec)
-            return false;
-    return true;
-}
-
 /* A single thread that runs beside its memory, where no CPU is idle: on no node would it wait less but by another's
  * waiting more, and its memory would have to follow. That goes by for who is young where hardly more is wanted than
  * there is; one that does not wait needs no home for that long anyway (home.c). Not where its policy says which nodes
@@ -90,7 +78,7 @@ static bool waits_in_vain(const Planner *p, size_t index, const uint64_t *memory
 
     return rule_holds(p->world, ABLATION_IN_VAIN) && wanted_permille > LOAD_FULL_PERMILLE &&
            (wanted_permille > IN_VAIN_PERMILLE ||
-            (group->wait_permille >= CHOOSE_WAITS_PERMILLE && is_young(p, index))) &&
+            (group->wait_permille >= CHOOSE_WAITS_PERMILLE && choose_is_young(p, group, policy))) &&
            group->n_tasks == 1 && !group->home && !group->roams && policy->mode == POLICY_MODE_AUTO &&
            !policy->nodes && policy->max_nodes == 0 && demand_of_group(p, index) >= CHOOSE_IDLE_PERMILLE &&
            choose_memory_beside(p, index, memory, ran);

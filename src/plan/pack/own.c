@@ -138,8 +138,7 @@ static uint64_t set_capacity(const Pack *p, PackNodes set)
     return capacity;
 }
 
-/* What of its threads that use memory alone are on more than half of a node's CPUs, and more than P5 allows; as far as
- * there is less on other nodes. */
+/* Beyond half of a node's CPUs, and beyond what P5 allows, as far as the other nodes have room for it. */
 static uint64_t pressed_cost(const Pack *p, const PackItem *item, PackNodes set)
 {
     uint64_t capacity = set_capacity(p, set), sum = 0;

@@ -135,11 +135,11 @@ typedef struct PackProblem {
  *             bandwidth, on one node of 40 CPUs with all their memory, are better off on two in spite of remote and
  *             split, and 13 are not (S-FORK; one node saturates at 8). Threads that share nothing are whole, of a
  *             group of several nodes that could have one for each: between two numbers of them it is their weighted
- *             mean.
- *   pressed   2 x far x (what threads of one group that share nothing want beyond the allowed imbalance and half of the
- *             CPUs of a node, as far as all nodes together are less pressed): as many can mostly fill its memory
- *             controllers. By it three on a node of four, with all their memory, are better off on two, where `crowd`
- *             alone would not pay for split
+ *             mean
+ *   pressed   2 x far x what threads of one group that share nothing want beyond half of the CPUs of a node (and beyond
+ *             the allowed imbalance), as far as that is not so on the other nodes as well. Half of the cores of a node
+ *             can mostly fill its memory controllers; both numbers are choices of ours. By it three on a node of four,
+ *             with all their memory, are better off on two, where `crowd` alone would not pay for split
  *   unfair    3/2 x far x (demand beyond the capacity)^2 / capacity, times the part that is wanted in vain, and only
  *             where some is: no CPU is idle anywhere then, so that who is sent away from a full node gains nothing by
  *             it; but where more wait than elsewhere, each gets less. Overload and siblings begin so much later on a

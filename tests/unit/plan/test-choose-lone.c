@@ -110,8 +110,8 @@ static void test_in_vain(void **state)
     }
 }
 
-/* Where more is wanted than there is, if not by a quarter, who waits beside its memory gets a home when it has the age
- * of MinAgeSec=, and before that only where a CPU is idle. */
+/* Where more is wanted than there is, if not by a quarter, who waits beside its memory gets a home MinAgeSec= after it
+ * was met, and before that only where a CPU is idle. */
 static void test_young_in_vain(void **state)
 {
     static const struct {
@@ -131,7 +131,7 @@ static void test_young_in_vain(void **state)
         fixture_cpus(&f, 0, cases[i].idle ? 2 : 3, 1000, 0);
         seconds(&f, 1);
         for (pid_t pid = 100; pid <= 500; pid += 100)
-            world_process(f.world, pid)->started_usec =
+            f.world->groups[world_process(f.world, pid)->group.i].first_seen_usec =
                 f.world->now_usec - (cases[i].young ? 900000 : 1000000);
         fixture_home(&f);
         for (pid_t pid = 100; pid <= 500; pid += 100)
