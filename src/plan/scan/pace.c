@@ -38,8 +38,8 @@
 /* Of what has come together, so much is used from where it is. */
 #define NEAR_PERMILLE 900U
 
-/* Once a process has settled, rounds take one part in so many of a CPU's time; less once it has come together on a node,
- * since what could be learnt then would not move it. Choices of ours. */
+/* Once a process has settled, rounds take one part in so many of a CPU's time; less once it has come together on a
+ * node, since what could be learnt then would not move it. Choices of ours. */
 #define SETTLED_COST_RATIO  200U
 #define TOGETHER_COST_RATIO 1000U
 
