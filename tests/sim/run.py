@@ -104,6 +104,10 @@ TWINS = {
         ("nobody sees who uses what", {"Mode=auto": "Mode=auto\n[Policy auto Memory]\nEvidence=residency"}),
         ("what each has touched is elsewhere", {"FirstTouch=thread": "FirstTouch=process"}),
     ],
+    "s-cache": [
+        ("it stays on one node", {"Policies=auto": "Policies=auto\nOff=stripe-shared"}),
+        ("nobody sees that it is shared", {"Mode=auto": "Mode=auto\n[Policy auto Memory]\nEvidence=residency"}),
+    ],
     "s-pressed": [
         ("what threads use alone presses on no node", {"Policies=auto": "Policies=auto\nOff=alone"}),
         ("P5 allows three on a node", {"Mode=auto": "Mode=auto\nAllowedImbalance=3"}),

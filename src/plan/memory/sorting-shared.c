@@ -16,10 +16,8 @@
 /* Blocks of threads on several nodes, of which no node has more than this share of the use, are shared. */
 #define SHARED_PERMILLE 875U
 
-/* They are striped when they are more than half of all blocks, known or not, and more than a quarter of them lie
- * elsewhere; then all of them, for as long as they are that. What all use is known first: threads walk through
- * their own but now and then. */
-#define STRIPE_SHARE 2U
+/* They are striped when more than a quarter of them lie elsewhere; then all of them, for as long as they are most of
+ * what a thread uses. */
 #define STRIPE_WORTH 4U
 
 /* So many rounds what buddies share waits for their node: the fast rounds at first, and some behind them. */
@@ -254,11 +252,34 @@ int sorting_add_few(Sorting *sorting, const SortingLook *look)
     return r;
 }
 
+/* Blocks, and all their users, of which so many are remembered of each. */
+typedef struct SharedSum {
+    size_t n, n_users;
+} SharedSum;
+
 typedef struct Shared {
-    size_t n_all;
-    size_t n_apart; /* what buddies or few share too, who may seem to be some for a round */
-    size_t n_shared, n_elsewhere;
+    SharedSum all;
+    SharedSum apart; /* what buddies or few share too, who may seem to be some for a round */
+    SharedSum shared;
+    size_t n_unknown; /* of which little is known */
+    size_t n_open;    /* which buddies may yet have alone */
+    size_t n_elsewhere;
 } Shared;
+
+static size_t count_users(const TouchBlock *block, const SortingSet *few)
+{
+    size_t n = 0;
+
+    while (n < TOUCHES_OWNERS && block->owners[n].tid)
+        n++;
+    return few ? few->n : n;
+}
+
+static void add_block(SharedSum *sum, size_t n_users)
+{
+    sum->n++;
+    sum->n_users += n_users;
+}
 
 static void count_shared(Sorting *sorting, const SortingLook *look, Shared *ret)
 {
@@ -269,18 +290,24 @@ static void count_shared(Sorting *sorting, const SortingLook *look, Shared *ret)
     for (size_t i = 0; i < look->touches->n_blocks; i++) {
         const TouchBlock *block = &look->touches->blocks[i];
         const SortingSet *few = few_of(&place, block);
+        size_t n_users = count_users(block, few);
         bool any_free;
 
-        ret->n_all++;
-        if (block->n_rounds < TOUCHES_ROUNDS_MIN || !may_stripe(look, block) ||
-            !is_used_apart(sorting, &place, block, &any_free))
+        add_block(&ret->all, n_users);
+        if (block->n_rounds < TOUCHES_ROUNDS_MIN) {
+            ret->n_unknown++;
             continue;
-        ret->n_apart++;
-        if ((any_free && is_of_buddies(&place, block)) || (few && (few->nodes || place.few_apart)))
+        }
+        if (!may_stripe(look, block) || !is_used_apart(sorting, &place, block, &any_free))
             continue;
-        ret->n_shared++;
-        ret->n_elsewhere +=
-            block->node.i >= 0 && block->node.i != sorting_stripe_node(sorting->home, block->address).i;
+        add_block(&ret->apart, n_users);
+        if (any_free && is_of_buddies(&place, block)) {
+            ret->n_open++;
+        } else if (!few || !(few->nodes || place.few_apart)) {
+            add_block(&ret->shared, n_users);
+            ret->n_elsewhere +=
+                block->node.i >= 0 && block->node.i != sorting_stripe_node(sorting->home, block->address).i;
+        }
     }
 }
 
@@ -337,6 +364,14 @@ static bool waits_on_one(Sorting *sorting, const SortingLook *look)
     return sorting->on_one && look->touches->n_rounds - sorting->one_round < SORTING_STAYS_ROUNDS;
 }
 
+/* Whether that is most of what threads use, each of which uses a part of all: its blocks count by their users. Threads
+ * walk through their own but now and then, so what all use is known first; it is not most as long as there are more
+ * blocks of which little is known. */
+static bool is_most(const Shared *shared, const SharedSum *part, size_t n_unknown)
+{
+    return part->n > n_unknown && part->n_users * 2 > shared->all.n_users;
+}
+
 int sorting_stripe(Sorting *sorting, const SortingLook *look)
 {
     Shared shared;
@@ -345,10 +380,10 @@ int sorting_stripe(Sorting *sorting, const SortingLook *look)
         waits_on_one(sorting, look))
         return 0;
     count_shared(sorting, look, &shared);
-    if (shared.n_apart * STRIPE_SHARE <= shared.n_all)
+    if (!is_most(&shared, &shared.apart, shared.n_unknown))
         sorting->striping = false;
-    else if (shared.n_shared * STRIPE_SHARE > shared.n_all &&
-             shared.n_elsewhere * STRIPE_WORTH > shared.n_shared)
+    else if (is_most(&shared, &shared.shared, shared.n_unknown + shared.n_open) &&
+             shared.n_elsewhere * STRIPE_WORTH > shared.shared.n)
         sorting->striping = true;
     return sorting->striping ? add_shared(sorting, look) : 0;
 }

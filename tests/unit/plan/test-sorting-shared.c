@@ -263,6 +263,41 @@ static void test_not_striped_too_soon(void **state)
     done(&b);
 }
 
+/* Though all have more alone, a thread has less of that than is shared: five blocks for six. */
+static void test_striped_beside_what_is_alone(void **state)
+{
+    PlanUse use;
+    Bench b;
+
+    setup(&b);
+    for (uint32_t i = 0; i < 16; i++) {
+        b.user[i] = i < 6 ? -1 : i % 2 ? ON_1 : ON_0;
+        b.where[i].i = b.user[i] == ON_1;
+    }
+    rounds(&b, 12);
+    judge(&b);
+    assert_true(order(&b, &use));
+    assert_true(use.stripe);
+    done(&b);
+}
+
+/* Nor is it most where each of two has four alone, and two are shared. */
+static void test_not_striped_beside_more(void **state)
+{
+    PlanUse use;
+    Bench b;
+
+    setup(&b);
+    for (uint32_t i = 0; i < 10; i++) {
+        b.user[i] = i < 2 ? -1 : i % 2 ? ON_1 : ON_0;
+        b.where[i].i = b.user[i] == ON_1;
+    }
+    rounds(&b, 12);
+    judge(&b);
+    assert_false(order(&b, &use) && use.stripe);
+    done(&b);
+}
+
 /* A block that is to be striped and does not go is let be after three times. */
 static void test_striped_in_vain(void **state)
 {
@@ -300,6 +335,8 @@ int main(void)
         cmocka_unit_test(test_striped_past_a_round),
         cmocka_unit_test(test_striped_with_the_others),
         cmocka_unit_test(test_not_striped_too_soon),
+        cmocka_unit_test(test_striped_beside_what_is_alone),
+        cmocka_unit_test(test_not_striped_beside_more),
         cmocka_unit_test(test_striped_in_vain),
     };
 
