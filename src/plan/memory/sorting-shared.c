@@ -252,7 +252,7 @@ int sorting_add_few(Sorting *sorting, const SortingLook *look)
     return r;
 }
 
-/* Blocks, and all their users, of which so many are remembered of each. */
+/* Blocks, and all their users. */
 typedef struct SharedSum {
     size_t n, n_users;
 } SharedSum;
@@ -266,13 +266,14 @@ typedef struct Shared {
     size_t n_elsewhere;
 } Shared;
 
-static size_t count_users(const TouchBlock *block, const SortingSet *few)
+/* Of more than are remembered all threads: if few of them shared it, it would be known which. */
+static size_t count_users(const Sorting *sorting, const TouchBlock *block, const SortingSet *few)
 {
     size_t n = 0;
 
     while (n < TOUCHES_OWNERS && block->owners[n].tid)
         n++;
-    return few ? few->n : n;
+    return few ? few->n : block->others > 0 ? MAX(sorting->n_threads, n) : n;
 }
 
 static void add_block(SharedSum *sum, size_t n_users)
@@ -290,7 +291,7 @@ static void count_shared(Sorting *sorting, const SortingLook *look, Shared *ret)
     for (size_t i = 0; i < look->touches->n_blocks; i++) {
         const TouchBlock *block = &look->touches->blocks[i];
         const SortingSet *few = few_of(&place, block);
-        size_t n_users = count_users(block, few);
+        size_t n_users = count_users(sorting, block, few);
         bool any_free;
 
         add_block(&ret->all, n_users);
