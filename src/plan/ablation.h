@@ -18,7 +18,7 @@ typedef enum AblationRule {
     ABLATION_PUSH,          /* P4: who shares a core is pushed to an idle one of its home */
     ABLATION_OTHERS,        /* P15: what others run counts */
     ABLATION_BOUND,         /* P15: who is bound by somebody else counts where it is */
-    ABLATION_REACH,         /* P15: and takes no more of a node than the CPUs it may use */
+    ABLATION_REACH,         /* P15: and takes no more of a node than the CPUs it may use; nor does who is in a cpuset */
     ABLATION_FAIR_SHARE,    /* P15: on a full machine every demand is less */
     ABLATION_PAUSES,        /* P15: threads that pause want more CPUs at times than on average */
     ABLATION_ALONE,         /* P5, P14: what threads use alone presses on a node, and need not be together */

@@ -94,6 +94,10 @@ typedef struct PlannerGroup {
     uint32_t n_fresh;          /* threads of which nothing is known yet */
     PackNodes allowed, chosen;
     bool bound;                 /* nobody of it can be placed: somebody else has bound all its threads to CPUs */
+    CpuMask cpuset;           /* of all its processes; NULL: they have several */
+    uint32_t cut_permille;    /* of what it wants, what the CPUs of its cpuset cannot give to all in it */
+    bool cpusets_differ;
+    bool penned;              /* some is cut, and its cpuset has only some of the CPUs of a node */
     uint64_t newest_usec;     /* when the last of its processes was first seen */
     uint64_t waits_mean;      /* what of Group.want_permille is waiting */
     uint32_t wait_permille;   /* the share of it */
@@ -309,6 +313,8 @@ void demand_gather(const World *world, const Group *group, PlannerGroup *g, cons
 int demand_gather_few(Planner *p);
 /* What it wants, held for a while; permille of a CPU. */
 uint64_t demand_held(const Group *group);
+/* Of that, what the CPUs of its cpuset can give. */
+uint64_t demand_given(const Planner *p, size_t index);
 /* What of the demands of all groups the machine can give: when that is less than all, every group gets less wherever
  * it is, and a home need not hold more. */
 typedef struct DemandShare {

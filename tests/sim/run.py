@@ -121,6 +121,7 @@ TWINS = {
         ("teams are split", {"Daemon=yes": "Off=buddies"}),
         ("all share all", {"SharedBy=8": ""}),
     ],
+    "s-cpuset": [("all that is wanted in it counts on its nodes", {"Policies=auto": "Policies=auto\nOff=reach"})],
     "s-divided": [("no team has nodes", {"Daemon=yes": "Off=divided"}), ("all share all", {"SharedBy=3": ""})],
     "s-serial": [
         ("the first home is for one", {"Daemon=yes": "Off=begun"}),

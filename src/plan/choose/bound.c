@@ -129,7 +129,7 @@ static uint64_t mean_want(const Planner *p)
         const Group *group = &p->world->groups[i];
 
         if (!group->gone && group->workload.i >= 0 && !p->s->groups[i].bound)
-            others += demand_held(group) * 1000;
+            others += demand_given(p, i) * 1000;
     }
     high = MAX(others + sum_below(p, UINT64_MAX), low);
     for (unsigned i = 0; i < LEVEL_ROUNDS && high - low > 1; i++) {

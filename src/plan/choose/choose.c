@@ -13,6 +13,7 @@
 
 #include "plan/choose/choose.h"
 #include "plan/choose/bound.h"
+#include "plan/choose/cpusets.h"
 #include "plan/choose/freeze.h"
 #include "plan/choose/loans.h"
 #include "plan/choose/memory.h"
@@ -238,9 +239,9 @@ static void judge(const Planner *p, const Group *group, PlannerGroup *g, const P
     g->judged = !g->reverts;
 }
 
-static uint32_t steady_demand(const Group *group, const PlannerGroup *g, const DemandShare *share)
+static uint32_t steady_demand(const Planner *p, size_t index, const DemandShare *share)
 {
-    return demand_share(share, (uint32_t)MIN(g->steady_permille, demand_held(group)));
+    return demand_share(share, (uint32_t)MIN(p->s->groups[index].steady_permille, demand_given(p, index)));
 }
 
 /* Whether a single thread is to have any of several nodes: it pauses, and may wait less there. Who has them keeps them
@@ -250,6 +251,15 @@ static bool may_pool(const Planner *p, size_t index)
     const Group *group = &p->world->groups[index];
 
     return demand_variance(p, index) > 0 || (group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1);
+}
+
+/* Whether it is to have all nodes of its cpuset. */
+static bool is_penned(const Planner *p, const Group *group, const Policy *policy)
+{
+    const PlannerGroup *g = &p->s->groups[group - p->world->groups];
+
+    return g->penned && !g->stay.stays && policy->mode == POLICY_MODE_AUTO && !policy->nodes &&
+           policy->max_nodes == 0;
 }
 
 static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memory, const DemandShare *share,
@@ -273,7 +283,7 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
         .private_permille = choose_memory_alone(p, group),
         .few_permille = choose_memory_few(g),
         .sorted_permille = choose_memory_sorted(p, g),
-        .steady_permille = pack_mode(policy) == PACK_MODE_AUTO ? steady_demand(group, g, share) : 0,
+        .steady_permille = pack_mode(policy) == PACK_MODE_AUTO ? steady_demand(p, index, share) : 0,
         .variance_permille = demand_share(share, demand_variance(p, index)),
         .max_nodes = policy->max_nodes > 0 ? MIN(policy->max_nodes, threads) : threads,
         .lone = lone,
@@ -293,6 +303,10 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
         pack.min_gain_permille = MAX(pack.min_gain_permille, SAID_GAIN_PERMILLE);
     g->stay = find_stay(p, group, policy, demand_of_group(p, index));
     pack.stays = g->stay.stays;
+    if (is_penned(p, group, policy)) {
+        pack.home = pack.allowed;
+        pack.stays = true;
+    }
     if (policy_chooses_nodes(policy) && policy->settle_usec > 0 &&
         !p->world->workloads[group->workload.i].paused)
         judge(p, group, g, &pack, with_cpus);
@@ -453,6 +467,7 @@ int choose_homes(Planner *p)
     gather_loads(p, ran);
     if (demand_gather_few(p) < 0)
         return -ENOMEM;
+    choose_cpusets(p);
     choose_bound(p);
     compare_waits(p);
     choose_memory_gather(p, memory);

@@ -139,6 +139,16 @@ uint64_t demand_held(const Group *group)
     return group->demand_permille > 0 ? group->demand_permille : group->want_permille;
 }
 
+static uint64_t cut(const Planner *p, size_t index, uint64_t permille)
+{
+    return permille * (1000 - p->s->groups[index].cut_permille) / 1000;
+}
+
+uint64_t demand_given(const Planner *p, size_t index)
+{
+    return cut(p, index, demand_held(&p->world->groups[index]));
+}
+
 bool demand_is_new(const Planner *p, const Group *group)
 {
     return p->world->now_usec - MIN(group->first_seen_usec, p->world->now_usec) < NEW_USEC;
@@ -174,7 +184,7 @@ uint32_t demand_of_group(const Planner *p, size_t index)
         demand = demand_of_one(p, index);
     if (demand_is_new(p, group) && rule_holds(p->world, ABLATION_BEGUN))
         demand += p->s->groups[index].begun_permille;
-    return (uint32_t)MIN(MAX(demand, expected), PACK_DEMAND_MAX);
+    return (uint32_t)MIN(cut(p, index, MAX(demand, expected)), PACK_DEMAND_MAX);
 }
 
 DemandShare demand_share_of_all(const Planner *p)
@@ -185,7 +195,7 @@ DemandShare demand_share_of_all(const Planner *p)
 
     for (size_t i = 0; i < p->world->n_groups; i++)
         if (!p->world->groups[i].gone && p->world->groups[i].workload.i >= 0 && !p->s->groups[i].bound)
-            share.demands += demand_held(&p->world->groups[i]);
+            share.demands += demand_given(p, i);
     return share;
 }
 
@@ -207,5 +217,6 @@ uint32_t demand_variance(const Planner *p, size_t index)
     if (!rule_holds(p->world, ABLATION_PAUSES) || (group->n_tasks < 2 && !one) ||
         demand >= (one ? NO_PAUSES_PERMILLE : most))
         return 0;
-    return (uint32_t)MIN(demand * (most - demand) / most, p->s->groups[index].variance_permille);
+    return (uint32_t)cut(p, index,
+                         MIN(demand * (most - demand) / most, p->s->groups[index].variance_permille));
 }

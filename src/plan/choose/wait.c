@@ -93,7 +93,7 @@ uint64_t choose_wanted_permille(const Planner *p)
             return 0;
     for (size_t i = 0; i < p->world->n_groups; i++)
         if (!p->world->groups[i].gone && p->world->groups[i].workload.i >= 0)
-            wants += demand_held(&p->world->groups[i]);
+            wants += demand_given(p, i);
     return wants / n;
 }
 

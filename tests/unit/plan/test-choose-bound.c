@@ -103,6 +103,61 @@ static void test_crowd_apart(void **state)
     }
 }
 
+static void add_kept(Fixture *f, pid_t pid, unsigned n_threads, const char *cpuset)
+{
+    add_job(f, pid, n_threads, hwloc_bitmap_first(fixture_mask(f, cpuset)), 0);
+    world_process(f->world, pid)->cpuset = fixture_mask(f, cpuset);
+    for (pid_t tid = pid; tid < pid + (pid_t)n_threads; tid++)
+        fixture_find(f, pid, tid)->allowed = fixture_mask(f, cpuset);
+}
+
+/* The same if it is a cpuset that keeps ten threads, of one group or of two, on two CPUs. */
+static void test_cpuset(void **state)
+{
+    static const struct {
+        unsigned n_groups;
+        bool ablated;
+    } cases[] = {{1, false}, {2, false}, {2, true}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        CLEANUP(fixture_done) Fixture f;
+
+        fixture_init(&f, FOUR);
+        fixture_policy(&f, "a", AUTO);
+        f.world->ablated = cases[i].ablated ? 1ULL << ABLATION_REACH : 0;
+        for (unsigned k = 0; k < cases[i].n_groups; k++)
+            add_kept(&f, 100 + 100 * (pid_t)k, 10 / cases[i].n_groups, "0-1");
+        add_job(&f, 500, 5, 8, 1);
+        set_memory(&f, 500, (uint64_t[]){100, 0, 0, 0});
+        fixture_place(&f);
+        assert_int_equal(hwloc_bitmap_isset(group_of(&f, 500)->home_nodes, 0), !cases[i].ablated);
+        fixture_assert_settled(&f, true);
+    }
+}
+
+/* Two groups of three threads in a cpuset of two CPUs of a node and one of the next have all of it: a home on the
+ * second would have one CPU for three. Where the cpuset has CPUs for all, each may have a home in it. */
+static void test_cpuset_apart(void **state)
+{
+    for (unsigned full = 0; full < 2; full++) {
+        CLEANUP(fixture_done) Fixture f;
+
+        fixture_init(&f, FOUR);
+        fixture_policy(&f, "a", AUTO);
+        for (pid_t pid = 100; pid < 300; pid += 100) {
+            add_kept(&f, pid, 3, full ? "6-8" : "3-12");
+            set_memory(&f, pid, (uint64_t[]){100, 0, 0, 0});
+        }
+        fixture_place(&f);
+        for (pid_t pid = 100; pid < 300; pid += 100)
+            if (full)
+                assert_nodes(&f, pid, "0-1");
+            else
+                assert_int_equal(hwloc_bitmap_weight(group_of(&f, pid)->home_nodes), 1);
+        fixture_assert_settled(&f, true);
+    }
+}
+
 /* Where all CPUs are wanted by more than one, those to which four threads are bound have room for others: as many as
  * make them no emptier nor fuller than the rest. */
 static void test_crowd_everywhere(void **state)
@@ -190,6 +245,8 @@ int main(void)
         cmocka_unit_test(test_bound_once),
         cmocka_unit_test(test_crowd),
         cmocka_unit_test(test_crowd_apart),
+        cmocka_unit_test(test_cpuset),
+        cmocka_unit_test(test_cpuset_apart),
         cmocka_unit_test(test_crowd_everywhere),
         cmocka_unit_test(test_mean),
         cmocka_unit_test(test_bound_elsewhere),
