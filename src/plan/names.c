@@ -25,7 +25,7 @@ static const NameText rules[PLAN_RULE_MAX] = {
     [PLAN_RULE_REVERT] = {"revert", "Its threads wait longer there than they did before (SettleSec=)."},
     [PLAN_RULE_NEW_MEMBER] = {"new-member", "It joined a group that has a home."},
     [PLAN_RULE_IDLE_NEARBY] = {"idle-nearby", "It waits for a CPU while one outside its home is idle."},
-    [PLAN_RULE_IDLE_CORE] = {"idle-core", "It shares a core while one of its home is idle on another node."},
+    [PLAN_RULE_IDLE_CORE] = {"idle-core", "It is in the way of others, and another node of its home has an idle core."},
     [PLAN_RULE_OWNER_WAITS] = {"owner-waits", "A thread waits for the lent CPU: its owner is back."},
     [PLAN_RULE_LEASE_ENDED] = {"lease-ended", "The lease (LeaseSec=) has ended."},
     [PLAN_RULE_DEMAND_FELL] = {"demand-fell",

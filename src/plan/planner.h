@@ -97,7 +97,7 @@ typedef struct PlannerGroup {
     CpuMask cpuset;           /* of all its processes; NULL: they have several */
     uint32_t cut_permille;    /* of what it wants, what the CPUs of its cpuset cannot give to all in it */
     bool cpusets_differ;
-    bool penned;              /* some is cut, and its cpuset has only some of the CPUs of a node */
+    bool penned;              /* some is, and of some node it has a part of the CPUs: it has all its nodes */
     uint64_t newest_usec;     /* when the last of its processes was first seen */
     uint64_t waits_mean;      /* what of Group.want_permille is waiting */
     uint32_t wait_permille;   /* the share of it */
@@ -208,6 +208,7 @@ struct PlanScratch {
     size_t sets_capacity;
     uint64_t bound_given; /* of what PlannerGroup.bound wants, what is not beyond that, of all CPUs; permille */
     uint64_t bound_permille[PACK_NODES_MAX]; /* what it takes of each node */
+    uint32_t node_waiting[PACK_NODES_MAX];   /* push.c: threads that wait on it and can go nowhere */
     uint64_t unpacked_permille[PACK_NODES_MAX]; /* what managed groups run there that get no home */
     uint64_t *node_sums;                     /* twice [n_groups * n_nodes]: what ran where, and memory */
     size_t node_sums_capacity;

@@ -122,6 +122,7 @@ TWINS = {
         ("all share all", {"SharedBy=8": ""}),
     ],
     "s-cpuset": [("all that is wanted in it counts on its nodes", {"Policies=auto": "Policies=auto\nOff=reach"})],
+    "s-one-too-many": [("nobody makes room", {"Policies=auto": "Policies=auto\nOff=push"})],
     "s-divided": [("no team has nodes", {"Daemon=yes": "Off=divided"}), ("all share all", {"SharedBy=3": ""})],
     "s-serial": [
         ("the first home is for one", {"Daemon=yes": "Off=begun"}),

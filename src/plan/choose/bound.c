@@ -60,6 +60,8 @@ static void find_bound(Planner *p)
         }
         g->bound = mask && mask != anywhere;
     }
+    for (size_t i = 0; i < p->world->n_groups; i++)
+        p->s->groups[i].penned &= !p->s->groups[i].bound;
 }
 
 /* To be had evenly from the CPUs of a mask. */
@@ -89,7 +91,8 @@ static void want_mask(Planner *p, Wants *wants, CpuMask mask, uint64_t want)
     wants->masks[i] = mask;
 }
 
-/* What each CPU is wanted, as if all threads of a group wanted the same. Returns whether any is. */
+/* What each CPU is wanted by who is bound, and in pens, as if all threads of a group wanted the same. Returns whether
+ * any is. */
 static bool sum_wants(Planner *p)
 {
     Wants wants = {0};
@@ -99,10 +102,11 @@ static bool sum_wants(Planner *p)
         const PlannerGroup *g = group_of(p, task);
         const Group *group;
 
-        if (!g || !g->bound)
+        if (!g || !(g->bound || g->penned))
             continue;
         group = &p->world->groups[g - p->s->groups];
-        want_mask(p, &wants, mask_of(p, task), demand_held(group) * 1000 / MAX(group->n_tasks, 1U));
+        want_mask(p, &wants, g->penned ? g->cpuset : mask_of(p, task),
+                  demand_held(group) * 1000 / MAX(group->n_tasks, 1U));
     }
     for (size_t i = 0; i < wants.n; i++)
         want_cpus(p, wants.masks[i], wants.wants[i]);
@@ -128,7 +132,7 @@ static uint64_t mean_want(const Planner *p)
     for (size_t i = 0; i < p->world->n_groups; i++) {
         const Group *group = &p->world->groups[i];
 
-        if (!group->gone && group->workload.i >= 0 && !p->s->groups[i].bound)
+        if (!group->gone && group->workload.i >= 0 && !p->s->groups[i].bound && !p->s->groups[i].penned)
             others += demand_given(p, i) * 1000;
     }
     high = MAX(others + sum_below(p, UINT64_MAX), low);
@@ -171,7 +175,7 @@ void choose_bound_press(Planner *p, const uint64_t *ran, const uint64_t *memory,
     for (size_t i = 0; i < p->world->n_groups; i++) {
         PlannerGroup *g = &p->s->groups[i];
 
-        if (!g->bound)
+        if (!g->bound && !g->penned)
             continue;
         g->discount_permille = choose_memory_discount(&p->world->groups[i], g, memory + i * n_nodes, n_nodes);
         for (uint32_t n = 0; n < n_nodes; n++)

@@ -253,13 +253,10 @@ static bool may_pool(const Planner *p, size_t index)
     return demand_variance(p, index) > 0 || (group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1);
 }
 
-/* Whether it is to have all nodes of its cpuset. */
-static bool is_penned(const Planner *p, const Group *group, const Policy *policy)
+/* What is wanted in a pen has been taken from what nodes offer (bound.c). */
+static uint32_t pack_demand(const Planner *p, size_t index)
 {
-    const PlannerGroup *g = &p->s->groups[group - p->world->groups];
-
-    return g->penned && !g->stay.stays && policy->mode == POLICY_MODE_AUTO && !policy->nodes &&
-           policy->max_nodes == 0;
+    return p->s->groups[index].penned ? 0 : demand_of_group(p, index);
 }
 
 static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memory, const DemandShare *share,
@@ -277,14 +274,14 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
         .id = group->id,
         .mode = pack_mode(policy),
         .demand_permille = rule_holds(p->world, ABLATION_FAIR_SHARE)
-                               ? demand_share(share, demand_of_group(p, index))
-                               : demand_of_group(p, index),
+                               ? demand_share(share, pack_demand(p, index))
+                               : pack_demand(p, index),
         .min_gain_permille = policy->min_gain_permille,
         .private_permille = choose_memory_alone(p, group),
         .few_permille = choose_memory_few(g),
         .sorted_permille = choose_memory_sorted(p, g),
         .steady_permille = pack_mode(policy) == PACK_MODE_AUTO ? steady_demand(p, index, share) : 0,
-        .variance_permille = demand_share(share, demand_variance(p, index)),
+        .variance_permille = g->penned ? 0 : demand_share(share, demand_variance(p, index)),
         .max_nodes = policy->max_nodes > 0 ? MIN(policy->max_nodes, threads) : threads,
         .lone = lone,
         .home = present_set(p, group, with_cpus),
@@ -303,7 +300,7 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
         pack.min_gain_permille = MAX(pack.min_gain_permille, SAID_GAIN_PERMILLE);
     g->stay = find_stay(p, group, policy, demand_of_group(p, index));
     pack.stays = g->stay.stays;
-    if (is_penned(p, group, policy)) {
+    if (g->penned && !pack.stays) {
         pack.home = pack.allowed;
         pack.stays = true;
     }
@@ -383,7 +380,7 @@ static int pack(Planner *p, const PackNode *nodes, const uint64_t *memory)
     for (uint32_t i = 0; i < topology->n_nodes; i++)
         share.capacity += nodes[i].capacity_permille;
     for (size_t i = 0; i < s->n_order; i++)
-        share.demands += demand_of_group(p, s->order[i].index);
+        share.demands += pack_demand(p, s->order[i].index);
     if (rule_holds(p->world, ABLATION_FAIR_SHARE) && share.demands > share.capacity)
         problem.share_permille = MAX((uint32_t)(share.capacity * 1000 / share.demands), 1U);
     for (size_t i = 0; i < s->n_order; i++) {

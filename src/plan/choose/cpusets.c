@@ -69,6 +69,15 @@ static bool is_known(const Planner *p, size_t index)
     return false;
 }
 
+/* Whether it goes by what is wanted, and not by what a policy says or has been asked for. */
+static bool is_chosen(const Planner *p, const Group *group)
+{
+    const PlannerWorkload *w = group->workload.i >= 0 ? &p->s->workloads[group->workload.i] : NULL;
+
+    return w && w->blocked == PLAN_REASON_INVALID && w->policy->mode == POLICY_MODE_AUTO &&
+           !w->policy->nodes && w->policy->max_nodes == 0 && !p->world->workloads[group->workload.i].paused;
+}
+
 static void cut(Planner *p, CpuMask cpuset)
 {
     bool partial;
@@ -77,7 +86,7 @@ static void cut(Planner *p, CpuMask cpuset)
     for (size_t i = 0; i < p->world->n_groups && wants > capacity; i++)
         if (p->s->groups[i].cpuset == cpuset) {
             p->s->groups[i].cut_permille = (uint32_t)(1000 - capacity * 1000 / wants);
-            p->s->groups[i].penned = partial;
+            p->s->groups[i].penned = partial && is_chosen(p, &p->world->groups[i]);
         }
 }
 

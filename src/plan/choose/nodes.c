@@ -89,6 +89,7 @@ int choose_nodes_offer(Planner *p, const uint64_t *ran, PackNode *nodes)
             return -ENOMEM;
     }
     for (uint32_t i = 0; i < topology->n_nodes; i++) {
+        nodes[i].size_permille = nodes[i].capacity_permille;
         nodes[i].capacity_permille = choose_nodes_left(p, i, nodes[i].capacity_permille);
         nodes[i].cores_permille =
             rule_holds(p->world, ABLATION_SIBLINGS) ? choose_nodes_left(p, i, nodes[i].cores_permille) : 0;

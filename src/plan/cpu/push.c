@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Threads that share a core while another core of their home is idle (P4).
+/* Threads that share a core, or are in the way of others, while another core of their home is idle (P4).
  *
  * The kernel puts a thread on an idle core where it wakes, and pushes it to one of the same node; over nodes it allows
  * some imbalance, and counts CPUs and not cores. So what a home gathered on one node stays there when the home grows,
  * with siblings that run at six tenths of their speed each, which is more than what far memory costs. Such a thread is
  * pushed: it is allowed only the idle CPU for a moment (act/masks/passage.c), and then its home again.
+ *
+ * Nor does it find who is in the way of others. Of five threads on four CPUs, four have a home of one node, and two of
+ * these share a CPU. It looks for one to pull from that CPU, and neither may go. The fifth, whose home has an idle CPU
+ * elsewhere, has a CPU of its own, and stays. It is pushed, too.
  *
  * Only threads that run all the time, on two ticks, and still there when it is done; only to cores all CPUs of which
  * are idle on both, and for which nobody waits; not while the node has an idle core itself; not in a plan that changes
@@ -13,10 +17,15 @@
 
 #include "plan/planner.h"
 
+#include <string.h>
+
 #define MECHANISM 4 /* P4 */
 
 /* Of a tick, a thread and a CPU that are not idle at all. What is left is for interrupts. */
 #define BUSY_PERMILLE 900U
+
+/* Of a tick, one that waits. */
+#define WAITS_PERMILLE OVERLOAD_WAIT_PERMILLE
 
 static bool runs_steadily(const Task *task)
 {
@@ -26,6 +35,21 @@ static bool runs_steadily(const Task *task)
 static PlannerCpu *core_of(const Planner *p, CpuIx cpu)
 {
     return &p->s->cpus[p->world->topology->cpus[cpu.i].core.i];
+}
+
+/* How many wait on each node, on two ticks, and have no idle CPU to go to. */
+static void count_waiting(Planner *p)
+{
+    memset(p->s->node_waiting, 0, sizeof(p->s->node_waiting));
+    for (size_t i = 0; i < p->world->n_tasks; i++) {
+        const Task *task = &p->world->tasks[i];
+        const TopologyCpu *cpu = topology_cpu(p->world->topology, task->last_cpu);
+
+        if (!task->gone && cpu && (uint32_t)cpu->node.i < PACK_NODES_MAX && task->allowed &&
+            MIN(task->wait_permille, task->wait_before_permille) >= WAITS_PERMILLE &&
+            !hwloc_bitmap_intersects(task->allowed, p->s->idle))
+            p->s->node_waiting[cpu->node.i]++;
+    }
 }
 
 /* And, into PlanScratch.nodes, on which nodes cores are shared. */
@@ -89,6 +113,13 @@ static bool is_capped(const Planner *p, const Process *process, const Policy *po
                     now, p->n_lent_host);
 }
 
+/* Whether it shares a core, or others wait on its node. */
+static bool is_in_the_way(const Planner *p, const Task *task, NodeIx node)
+{
+    return core_of(p, task->last_cpu)->n_busy > 1 ||
+           ((uint32_t)node.i < PACK_NODES_MAX && p->s->node_waiting[node.i] > 0);
+}
+
 static bool push(Planner *p, size_t index)
 {
     const World *world = p->world;
@@ -106,11 +137,13 @@ static bool push(Planner *p, size_t index)
         return true;
     policy = p->s->workloads[process->workload.i].policy;
     if (!p->s->groups[process->group.i].home || !policy->steal || !planner_placeable(policy, process, task) ||
-        core_of(p, task->last_cpu)->n_busy < 2 || guard_residency(policy, task, world->now_usec, &since))
+        !is_in_the_way(p, task, cpu->node) || guard_residency(policy, task, world->now_usec, &since))
         return true;
     to = find_core(p, due, cpu->node);
     if (to.i < 0 || is_capped(p, process, policy))
         return true;
+    if (core_of(p, task->last_cpu)->n_busy < 2)
+        p->s->node_waiting[cpu->node.i]--;
     core_of(p, task->last_cpu)->n_busy--;
     core_of(p, to)->n_idle--;
     hwloc_bitmap_clr(p->s->idle, (unsigned)to.i);
@@ -153,6 +186,7 @@ void push_siblings(Planner *p)
     if (p->limits->would || p->world->partial || homes_change(p) || !rule_holds(p->world, ABLATION_PUSH))
         return;
     count_cores(p);
+    count_waiting(p);
     for (size_t i = 0; i < p->world->n_tasks && planner_has_budget(p); i++)
         if (!push(p, i))
             return;

@@ -23,6 +23,8 @@
 #define UNFAIR_WEIGHT   (PACK_SCALE * 3 / 2)
 #define SQUEEZE_WEIGHT  PACK_SCALE
 #define CHANCE_WEIGHT   (PACK_SCALE * 3)
+#define WAITING_WEIGHT  (PACK_SCALE * 4)
+#define WAITING_MIN     250U
 #define CUT             16U /* times the capacity */
 
 /* Costs */
@@ -64,13 +66,23 @@ static uint64_t excess_by_chance(const PackSite *site, const PackLoad *load)
     return MIN((excess[at] * (deviation - part) + excess[at + 1] * part) / 1000, most);
 }
 
+/* What of those that never pause finds no CPU, while some are idle elsewhere. Less than a quarter of a thread is one
+ * that has just begun, or noise. */
+static uint64_t waiting(const Pack *p, const PackSite *site, const PackLoad *load)
+{
+    bool waits = load->steady >= site->capacity + WAITING_MIN;
+
+    return waits && p->problem->share_permille == 0 ? load->steady - site->capacity : 0;
+}
+
 static uint64_t siblings_cost(const Pack *p, const PackSite *site, const PackLoad *load)
 {
     uint64_t weight = site->cores < site->capacity ? SIBLINGS_WEIGHT : PACK_CROWDED;
     uint64_t cores = site->cores + site->unmet, sure = load->cpu > cores ? load->cpu - cores : 0;
     uint64_t squeezed = site->cores < site->capacity && load->steady > cores ? load->steady - cores : 0;
 
-    return (sure * weight + squeezed * SQUEEZE_WEIGHT + excess_by_chance(site, load) * CHANCE_WEIGHT) *
+    return (sure * weight + squeezed * SQUEEZE_WEIGHT + waiting(p, site, load) * WAITING_WEIGHT +
+            excess_by_chance(site, load) * CHANCE_WEIGHT) *
            p->far;
 }
 
@@ -229,6 +241,7 @@ uint64_t pack_load_least(const Pack *p)
         machine.limit += p->sites[i].limit;
         machine.cores += p->sites[i].cores;
         machine.unmet += p->sites[i].unmet;
+        machine.size += p->sites[i].size;
         machine.busy += p->sites[i].busy;
         load.heavy += p->sites[i].heavy;
     }

@@ -26,6 +26,7 @@ typedef struct PackSite {
     uint64_t unmet;           /* of the capacity, what groups want in vain; permille of a CPU */
     uint64_t busy;            /* where some want in vain: demands, which are cut, that keep half of its CPUs busy */
     uint64_t per_capacity;    /* 2^32 / capacity */
+    uint64_t size;            /* the capacity with what others use of it */
     uint64_t memory_kib;      /* that all groups together may have here; 0: not counted */
     uint64_t per_memory;      /* permille of CPUs that stand for a KiB too much, times 2^32 */
 } PackSite;
@@ -119,7 +120,8 @@ static inline uint64_t pack_unpressed(const Pack *p, const PackSite *site)
 static inline uint64_t pack_crowd(const Pack *p, const PackSite *site, uint64_t heavy)
 {
     return heavy > p->allowed_imbalance
-               ? pack_square(site, heavy - p->allowed_imbalance) * PACK_CROWD * PACK_SCALE * p->far
+               ? pack_square(site, heavy - p->allowed_imbalance) * site->capacity / site->size *
+                     PACK_CROWD * PACK_SCALE * p->far
                : 0;
 }
 

@@ -19,7 +19,8 @@
 typedef uint64_t PackNodes;
 
 typedef struct PackNode {
-    uint32_t capacity_permille; /* of its usable CPUs; 0: it has none and is in no result */
+    uint32_t capacity_permille; /* of its usable CPUs, less what others use; 0: it has none and is in no result */
+    uint32_t size_permille;     /* with that; what is less than the capacity is taken as the capacity */
     /* 1000 for each of its cores that has a usable CPU, less what others use; 0: not told, and it never counts that
      * two threads share a core */
     uint32_t cores_permille;
@@ -124,6 +125,9 @@ typedef struct PackProblem {
  *             never pause want beyond its cores, where these have siblings: they are in each other's way all the time,
  *             so that eleven on six cores do two thirds of what they do on two nodes. That is of all groups on the node
  *             together: of eight such threads in two groups, on two nodes of two cores, each shares a core in any case.
+ *             And 4 x far x what they want beyond its CPUs, if the machine has enough for all: half a CPU is no
+ *             overload, but of these one waits for good, or all for a part of the time, while a CPU is idle. That is
+ *             more than far memory takes from three; and their memory follows them.
  *             Of threads that pause, 3 x far x what finds no core at times beyond that, from the mean and the variance
  *             of all on the node: six threads that run two thirds of the time want five CPUs as often as three. Of a
  *             lone thread on n nodes each has 1 / n^2 of the variance, as if it ran a little on all of them, since the
@@ -131,7 +135,7 @@ typedef struct PackProblem {
  *             And no more than all want if lone threads do not pause: four on four cores find one always
  *   shortage  as overload, for memory that finds no room, of all memory the node can have, as if it were so much of
  *             its CPUs
- *   crowd     8 x far x (bandwidth beyond the allowed imbalance)^2 / capacity. By it 16 tasks that all need
+ *   crowd     8 x far x (bandwidth beyond the allowed imbalance)^2 / size. By it 16 tasks that all need
  *             bandwidth, on one node of 40 CPUs with all their memory, are better off on two in spite of remote and
  *             split, and 13 are not (S-FORK; one node saturates at 8). Threads that share nothing are whole, of a
  *             group of several nodes that could have one for each: between two numbers of them it is their weighted

@@ -70,6 +70,7 @@ static int make_sites(Pack *p)
         site->unmet = site->capacity * (1000 - MIN(share + share / SURELY_FULL_PART, 1000U)) / 1000;
         site->busy = site->unmet > 0 ? site->capacity * share / 2000 : 0;
         site->per_capacity = (1ULL << 32) / site->capacity;
+        site->size = MAX(site->capacity, MIN(node->size_permille, PACK_DEMAND_MAX));
         for (uint32_t k = 0; k < problem->n_groups; k++)
             if (has_memory(&problem->groups[k]))
                 bytes += problem->groups[k].memory_bytes[site->index];

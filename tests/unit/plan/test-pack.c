@@ -443,9 +443,59 @@ static void test_noise(void **state)
     }
 }
 
+/* Nine threads of three groups on two nodes of four CPUs: if they never pause one waits for good, which is 4 x far
+ * more. Not where more is wanted than there is, nor for less than a quarter of a thread. */
+static void test_waiting(void **state)
+{
+    static const struct {
+        uint32_t steady, share;
+        uint64_t waiting;
+    } cases[] = {{3000, 0, 1000}, {0, 0, 0}, {3000, 990, 0}, {2900, 0, 700}, {2800, 0, 0}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        PackCost costs[2];
+        Instance in;
+
+        instance_init(&in, 4, 4000, 20);
+        for (uint32_t k = 0; k < 4; k++)
+            in.nodes[k].cores_permille = 4000;
+        in.problem.share_permille = cases[i].share;
+        for (uint32_t k = 0; k < 3; k++) {
+            add_group(&in, 3000, NULL);
+            in.sets[k] = k + 1;
+        }
+        for (unsigned steady = 0; steady < 2; steady++) {
+            for (uint32_t k = 0; k < 3; k++)
+                in.groups[k].steady_permille = steady ? cases[i].steady : 0;
+            assert_int_equal(pack_cost(&in.problem, in.sets, &costs[steady]), 0);
+        }
+        assert_int_equal(costs[1].siblings - costs[0].siblings, cases[i].waiting * 4 * 10 * 64);
+    }
+}
+
+/* What presses on the memory of a node is more for a small node, and no more if others use half of its CPUs. */
+static void test_size(void **state)
+{
+    PackCost whole, half, small;
+    Instance in;
+
+    instance_init(&in, 2, 8000, 20);
+    add_group(&in, 6000, NULL)->private_permille = 1000;
+    in.sets[0] = 1;
+    assert_int_equal(pack_cost(&in.problem, in.sets, &whole), 0);
+    in.nodes[0].capacity_permille = in.nodes[1].capacity_permille = 6000;
+    assert_int_equal(pack_cost(&in.problem, in.sets, &small), 0);
+    in.nodes[0].size_permille = in.nodes[1].size_permille = 8000;
+    assert_int_equal(pack_cost(&in.problem, in.sets, &half), 0);
+    assert_true(small.crowd > whole.crowd * 5 / 4);
+    assert_in_range(half.crowd, whole.crowd * 999 / 1000, whole.crowd * 1001 / 1000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_waiting),
+        cmocka_unit_test(test_size),
         cmocka_unit_test(test_noise), cmocka_unit_test(test_terms),
         cmocka_unit_test(test_parts), cmocka_unit_test(test_pull),
         cmocka_unit_test(test_pours), cmocka_unit_test(test_follows_memory),

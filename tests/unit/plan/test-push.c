@@ -107,6 +107,41 @@ static void test_idle_core(void **state)
     fixture_assert_settled(&f, false);
 }
 
+/* Five threads on the four CPUs of a node: two that may not leave share a CPU, and the fifth, which has one of its own,
+ * is pushed to where its home has an idle one. Not if those who wait may go to an idle CPU themselves. */
+static void test_in_the_way(void **state)
+{
+    for (unsigned free = 0; free < 2; free++) {
+        CLEANUP(fixture_done) Fixture f;
+
+        fixture_init(&f, "numa:3 l3:1 core:4 pu:1");
+        fixture_policy(&f, "a", EACH "[Placement]\nMode=fixed\nNodes=0-1\n");
+        fixture_policy(&f, "b", EACH "[Placement]\nMode=fixed\nNodes=0\n");
+        add_job(&f, 100, 1, 0, 1);
+        fixture_process(&f, 200, free ? "a" : "b", NULL);
+        for (pid_t tid = 200; tid < 204; tid++)
+            fixture_task(&f, 200, tid, 0)->last_cpu.i = MIN(tid - 199, 3);
+        fixture_home(&f);
+        set_demand(&f, 100, 1000, 0);
+        set_demand(&f, 200, 1000, 0);
+        for (pid_t tid = 202; tid < 204; tid++) {
+            Task *task = fixture_find(&f, 200, tid);
+
+            task->run_permille = task->run_before_permille = 500;
+            task->wait_permille = task->wait_before_permille = 500;
+        }
+        fixture_cpus(&f, 0, 3, 1000, 0);
+        fixture_cpus(&f, 4, 11, 0, 0);
+        fixture_tick(&f);
+        fixture_plan(&f, false);
+        assert_int_equal(fixture_count(&f, PLAN_KIND_PUSH), !free);
+        if (!free) {
+            assert_int_equal(fixture_action(&f, PLAN_KIND_PUSH, 0)->subject.tid, 100);
+            assert_int_equal(fixture_action(&f, PLAN_KIND_PUSH, 0)->cpu.i, 4);
+        }
+    }
+}
+
 /* What could not be done is not tried again at once. */
 static void test_push_fails(void **state)
 {
@@ -184,7 +219,7 @@ int main(void)
         cmocka_unit_test(test_s_push),     cmocka_unit_test(test_busy_cores),
         cmocka_unit_test(test_idle_cpus),  cmocka_unit_test(test_stays),
         cmocka_unit_test(test_idle_core),  cmocka_unit_test(test_push_fails),
-        cmocka_unit_test(test_not_pushed),
+        cmocka_unit_test(test_not_pushed), cmocka_unit_test(test_in_the_way),
     };
 
     cmocka_set_message_output(CM_OUTPUT_TAP);
