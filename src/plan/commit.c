@@ -15,9 +15,6 @@
 #include "plan/group.h"
 #include "plan/planner.h"
 
-/* So many changes of a home within PingPongSec are enough. */
-#define CHANGES_MAX 4U
-
 typedef struct Commit {
     World *world;
     const PolicySet *policies;
@@ -301,7 +298,7 @@ static bool count_change(Group *group, uint64_t now, uint64_t pause)
         group->changes_since_usec = now;
     }
     group->n_changes++;
-    return group->n_changes >= CHANGES_MAX;
+    return group->n_changes >= PLANNER_CHANGES_MAX;
 }
 
 static uint64_t add_usec(uint64_t a, uint64_t b)

@@ -28,6 +28,9 @@
  * ms. */
 #define STEAL_SEARCHES_MAX 256U
 
+/* So many changes of a home within PingPongSec are enough. */
+#define PLANNER_CHANGES_MAX 4U
+
 /* Of the CPU time threads want, so much more waiting than before is worse, and less is noise. */
 #define PLANNER_WORSE_PERMILLE 100U
 

@@ -175,8 +175,8 @@ static PlannerStay stay_for(PlanReason reason, uint64_t value, uint64_t limit)
 }
 
 /* Why it must stay where it is, for now. No decision is made on what is about to change: while its memory is under
- * way. Who starves does not wait for that, nor for the end of a to and fro. Of those that have converged see
- * freeze.c. */
+ * way. Who starves does not wait for that, nor for the end of a to and fro unless it has tried often enough. Of those
+ * that have converged see freeze.c. */
 static PlannerStay find_stay(const Planner *p, const Group *group, const Policy *policy, uint32_t demand)
 {
     const PlannerGroup *g = &p->s->groups[group - p->world->groups];
@@ -186,7 +186,8 @@ static PlannerStay find_stay(const Planner *p, const Group *group, const Policy 
         return stay_for(PLAN_REASON_INVALID, 0, 0);
     if (!group->home && !group->roams)
         return (PlannerStay){.reason = PLAN_REASON_INVALID};
-    if (now < group->frozen_until_usec && !outgrown_starves(p, group))
+    if (now < group->frozen_until_usec &&
+        (group->n_changes >= PLANNER_CHANGES_MAX || !outgrown_starves(p, group)))
         return stay_for(PLAN_REASON_TO_AND_FRO, group->frozen_until_usec - now, 0);
     if (g->moves && !outgrown_starves(p, group))
         return stay_for(PLAN_REASON_MEMORY_MOVING, g->moving_bytes,

@@ -132,6 +132,13 @@ static bool all_pinned(const Engine *e, const Span *from, uint32_t to)
     return true;
 }
 
+/* Whether a node has more threads than CPUs: before those that have CPUs to spare, however uneven (group_overloaded in
+ * update_sd_pick_busiest()). */
+static bool is_overloaded(const Span *node)
+{
+    return node->n_runnable > node->n_cpus;
+}
+
 /* The node in a domain around that of `to` that has most threads too many, not all of them bound; NULL: none. */
 static Span *busiest_node(const Engine *e, uint32_t to, const TopologyDomain *domain, uint32_t *ret_n)
 {
@@ -146,7 +153,9 @@ static Span *busiest_node(const Engine *e, uint32_t to, const TopologyDomain *do
         if (i == local || node->n_runnable == 0 || !is_in_domain(e, local, i, domain))
             continue;
         n = surplus_far(e, node, &e->nodes[local], domain);
-        if (n > most && !all_pinned(e, node, to)) {
+        if (n == 0 || (best && is_overloaded(best) != is_overloaded(node) ? is_overloaded(best) : n <= most))
+            continue;
+        if (!all_pinned(e, node, to)) {
             most = n;
             best = node;
         }

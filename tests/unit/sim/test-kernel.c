@@ -302,6 +302,23 @@ static void test_balance_pinned(void **state)
     }
 }
 
+/* Three threads that wait on a full node go to an idle one, though another node, whose threads may not leave, has more
+ * of them than that one has: nodes with more threads than CPUs come first. */
+static void test_balance_overloaded(void **state)
+{
+    CLEANUP(sim_spec_free_p)
+    SimSpec *spec =
+        engine_parse("[Scenario]\nDurationSec=2s\n[Machine]\nSynthetic=pack:3 [numa] l3:1 core:16 pu:1\n"
+                     "[Workload a]\nThreads=14\nNodes=0\n"
+                     "[Workload b]\nThreads=18\nNodes=1-2\nStartNodes=1\n[Variant v]\nDaemon=no\n");
+
+    for (uint64_t seed = 1; seed <= ENGINE_SEEDS; seed++) {
+        CLEANUP(sim_result_free_p) SimResult *result = engine_run(spec, 0, seed);
+
+        assert_int_equal(result->ticks[9].n_crowded, 0);
+    }
+}
+
 /* S-STEAL1 in small: one group of hackbench on one LLC. CPUs that idle for too short a time to be balanced idle
  * less, unless the machine has more nodes than the limit (P3). */
 static void test_steal(void **state)
@@ -510,6 +527,7 @@ int main(void)
         cmocka_unit_test(test_scan),         cmocka_unit_test(test_goes_where_it_prefers),
         cmocka_unit_test(test_exchanges),    cmocka_unit_test(test_scan_period),
         cmocka_unit_test(test_faults),       cmocka_unit_test(test_balance_pinned),
+        cmocka_unit_test(test_balance_overloaded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
