@@ -14,9 +14,10 @@
  *              of what they are divided by, by which threads work and pause for as long
  *
  * by kind of work and of all. Of work that comes to its end it is not how much is done that differs, but how fast it
- * was: work by time runnable. The worst machines are listed, and saved as scenarios with --save. */
+ * was: work by time runnable. The worst machines are listed, and saved as scenarios with --save. With --any machines and
+ * programs are drawn without kinds (harm-any.h). */
 
-#include "harm-machine.h"
+#include "harm-any.h"
 #include "simbench.h"
 
 #include <sys/mman.h>
@@ -40,7 +41,7 @@ typedef struct Harm {
 
 static unsigned arg_machines = 1000, arg_first = 1, arg_seeds = 5, arg_jobs;
 static const char *arg_save;
-static bool arg_json;
+static bool arg_json, arg_any;
 
 static const char *const variant_names[] = {
     [HARM_BALANCING] = "balancing",
@@ -51,6 +52,16 @@ static const char *const variant_names[] = {
     [AGAIN] = "again",
     [IDEAL] = "ideal",
 };
+
+static const char *kind_of(uint64_t seed)
+{
+    return arg_any ? "any" : harm_names[harm_kind(seed)];
+}
+
+static char *scenario_of(uint64_t seed, bool near)
+{
+    return harm_scenario(seed, near, kind_of(seed), arg_any ? harm_any : harm_kinds);
+}
 
 static double get(const SimResult *result, SimMetric metric, size_t workload)
 {
@@ -106,7 +117,7 @@ static int run_seeds(const SimSpec *spec, size_t variant, uint64_t seed, unsigne
 static int measure_ideal(uint64_t seed, const Done *base, Harm *ret)
 {
     CLEANUP(sim_spec_free_p) SimSpec *spec = NULL;
-    CLEANUP_FREE char *text = harm_scenario(seed, true);
+    CLEANUP_FREE char *text = scenario_of(seed, true);
     CLEANUP_FREE Done *done = NULL;
     int r = text ? simbench_parse("machine", text, &spec) : -ENOMEM;
 
@@ -123,7 +134,7 @@ static int measure_ideal(uint64_t seed, const Done *base, Harm *ret)
 static int measure(uint64_t seed, Harm *ret)
 {
     CLEANUP(sim_spec_free_p) SimSpec *spec = NULL;
-    CLEANUP_FREE char *text = harm_scenario(seed, false);
+    CLEANUP_FREE char *text = scenario_of(seed, false);
     CLEANUP_FREE Done *done = NULL;
     int r = text ? simbench_parse("machine", text, &spec) : -ENOMEM;
     double better;
@@ -230,7 +241,7 @@ static int report(const Harm *all, size_t n_all, HarmKind kind, HarmVariant vari
 
 static int save(uint64_t seed)
 {
-    CLEANUP_FREE char *text = harm_scenario(seed, false);
+    CLEANUP_FREE char *text = scenario_of(seed, false);
     char path[4096];
     FILE *f;
 
@@ -256,8 +267,8 @@ static int list_worst(Harm *all, size_t n)
 
         if (!arg_json)
             (void)printf("machine %" PRIu64 ", %s: auto %.3f, beside %.3f, process %.3f, cgroup %.3f\n",
-                         harm->seed, harm_names[harm_kind(harm->seed)], harm->of[HARM_AUTO],
-                         harm->of[HARM_AUTO_BESIDE], harm->of[HARM_PROCESS], harm->of[HARM_CGROUP]);
+                         harm->seed, kind_of(harm->seed), harm->of[HARM_AUTO], harm->of[HARM_AUTO_BESIDE],
+                         harm->of[HARM_PROCESS], harm->of[HARM_CGROUP]);
         if (arg_save)
             r = save(harm->seed);
     }
@@ -267,13 +278,10 @@ static int list_worst(Harm *all, size_t n)
 static bool parse(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"machines", required_argument, NULL, 'm'},
-        {"first", required_argument, NULL, 'f'},
-        {"seeds", required_argument, NULL, 'r'},
-        {"jobs", required_argument, NULL, 'p'},
-        {"save", required_argument, NULL, 's'},
-        {"json", no_argument, NULL, 'j'},
-        {NULL, 0, NULL, 0},
+        {"machines", required_argument, NULL, 'm'}, {"first", required_argument, NULL, 'f'},
+        {"seeds", required_argument, NULL, 'r'},    {"jobs", required_argument, NULL, 'p'},
+        {"save", required_argument, NULL, 's'},     {"any", no_argument, NULL, 'a'},
+        {"json", no_argument, NULL, 'j'},           {NULL, 0, NULL, 0},
     };
     bool good = true;
     int c;
@@ -281,6 +289,8 @@ static bool parse(int argc, char **argv)
     while (good && (c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
         if (c == 'j')
             arg_json = true;
+        else if (c == 'a')
+            arg_any = true;
         else if (c == 's')
             arg_save = optarg;
         else
@@ -293,7 +303,7 @@ static bool parse(int argc, char **argv)
     if (!good || optind < argc)
         (void)fprintf(
             stderr,
-            "usage: %s [--machines=N] [--first=NUMBER] [--seeds=N] [--jobs=N] [--save=DIRECTORY] [--json]\n",
+            "usage: %s [--any] [--machines=N] [--first=NUMBER] [--seeds=N] [--jobs=N] [--save=DIRECTORY] [--json]\n",
             argv[0]);
     return good && optind == argc;
 }
@@ -312,7 +322,7 @@ int main(int argc, char **argv)
         return EXIT_FAILURE;
     r = measure_all(all);
     for (size_t variant = HARM_BALANCING; r == 0 && variant < ROWS; variant++)
-        for (int kind = 0; r == 0 && kind <= HARM_MAX; kind++)
+        for (int kind = arg_any ? HARM_MAX : 0; r == 0 && kind <= HARM_MAX; kind++)
             r = report(all, arg_machines, kind, variant);
     if (r == 0)
         r = list_worst(all, arg_machines);

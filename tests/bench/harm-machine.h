@@ -322,9 +322,20 @@ static inline HarmKind harm_kind(uint64_t seed)
     return (HarmKind)(seed % HARM_MAX);
 }
 
-/* The scenario, malloc'd; NULL: memory is out. The kind follows from the number; on half of the machines some of
- * another one is beside it. `near`: the same on a machine where all memory is as near as a node's own. */
-static inline char *harm_scenario(uint64_t seed, bool near)
+/* The machine and its work. The kind follows from the number; on half of the machines some of another one is beside
+ * it. */
+static inline void harm_kinds(HarmMachine *m, uint64_t seed)
+{
+    harm_machine(m);
+    harm_work(m, harm_kind(seed));
+    if (harm_chance(m, 50))
+        harm_work(m, (HarmKind)random_below(&m->random, HARM_MAX));
+}
+
+/* The scenario, malloc'd; NULL: memory is out. `near`: the same on a machine where all memory is as near as a node's
+ * own. */
+static inline char *harm_scenario(uint64_t seed, bool near, const char *kind,
+                                  void (*fill)(HarmMachine *m, uint64_t seed))
 {
     HarmMachine m = {.random = random_split(seed, 1), .near = near};
     char *text = NULL;
@@ -335,11 +346,8 @@ static inline char *harm_scenario(uint64_t seed, bool near)
         return NULL;
     (void)fprintf(
         m.f, "[Scenario]\nDescription=%s, machine %llu of ./dev bench harm\nDurationSec=%us\nSettleSec=%us\n",
-        harm_names[harm_kind(seed)], (unsigned long long)seed, HARM_SEC, HARM_SETTLE_SEC);
-    harm_machine(&m);
-    harm_work(&m, harm_kind(seed));
-    if (harm_chance(&m, 50))
-        harm_work(&m, (HarmKind)random_below(&m.random, HARM_MAX));
+        kind, (unsigned long long)seed, HARM_SEC, HARM_SETTLE_SEC);
+    fill(&m, seed);
     (void)fprintf(m.f, "%s", harm_variants);
     return fclose(m.f) == 0 ? text : NULL;
 }
