@@ -14,8 +14,8 @@
  *              of what they are divided by, by which threads work and pause for as long
  *
  * by kind of work and of all. Of work that comes to its end it is not how much is done that differs, but how fast it
- * was: work by time runnable. The worst machines are listed, and saved as scenarios with --save. With --any machines and
- * programs are drawn without kinds (harm-any.h). */
+ * was: work by time runnable. The worst machines are listed, and saved as scenarios with --save. With --any machines
+ * and programs are drawn without kinds (harm-any.h). */
 
 #include "harm-any.h"
 #include "simbench.h"
