@@ -99,8 +99,7 @@ typedef struct PlannerGroup {
     bool bound;                 /* nobody of it can be placed: somebody else has bound all its threads to CPUs */
     CpuMask cpuset;           /* of all its processes; NULL: they have several */
     uint32_t cut_permille;    /* of what it wants, what the CPUs of its cpuset cannot give to all in it */
-    bool cpusets_differ;
-    bool penned;              /* some is, and of some node it has a part of the CPUs: it has all its nodes */
+    bool cpusets_differ, cpuset_known;
     uint64_t newest_usec;     /* when the last of its processes was first seen */
     uint64_t waits_mean;      /* what of Group.want_permille is waiting */
     uint32_t wait_permille;   /* the share of it */
@@ -330,6 +329,8 @@ uint32_t demand_share(const DemandShare *share, uint32_t demand);
 bool demand_is_new(const Planner *p, const Group *group);
 /* The same, with what its policy and its first threads let expect; at most PACK_DEMAND_MAX. */
 uint32_t demand_of_group(const Planner *p, size_t index);
+/* Of that, what the CPUs of its cpuset can give. */
+uint32_t demand_of_packing(const Planner *p, size_t index);
 /* Whether it is one thread, with Mode=auto, of which it is known what it wants on average: that counts then, and how it
  * strays. */
 bool demand_is_of_one(const Planner *p, size_t index);

@@ -19,7 +19,7 @@ static inline void harm_any_machine(HarmMachine *m)
     static const uint32_t nodes[] = {2, 2, 2, 3, 4, 4, 6, 8, 8, 12}, few[] = {1, 2, 3, 4, 6, 8},
                           many[] = {1, 2, 3, 4, 6, 8, 10, 12, 16, 20}, threads[] = {1, 1, 2},
                           memory[] = {16, 64, 128};
-    uint32_t n_cores, n_threads, n_caches, far, near, block, local;
+    uint32_t n_cores, n_threads, n_caches, far, near, block, smt, local, remote;
 
     m->n_nodes = harm_one_of(m, nodes, ARRAY_SIZE(nodes));
     n_cores = m->n_nodes <= 4 ? harm_one_of(m, many, ARRAY_SIZE(many)) : harm_one_of(m, few, ARRAY_SIZE(few));
@@ -44,10 +44,11 @@ static inline void harm_any_machine(HarmMachine *m)
                       : a / block == b / block ? near
                                                : far);
     }
+    smt = harm_between(m, 52, 70);
     local = harm_between(m, 70, 110);
+    remote = local * harm_between(m, 130, 250) / 100;
     (void)fprintf(m->f, "\nNodeBandwidth=%uM\nSMTSpeed=%u%%\nLocalLatencyNSec=%u\nRemoteLatencyNSec=%u\n",
-                  m->bandwidth_mb * m->n_cpus, harm_between(m, 52, 70), local,
-                  m->near ? local : local * harm_between(m, 130, 250) / 100);
+                  m->bandwidth_mb * m->n_cpus, smt, local, m->near ? local : remote);
 }
 
 /* How much of the time its threads want a CPU, in percent; what they do in `text`. */

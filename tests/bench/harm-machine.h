@@ -344,9 +344,9 @@ static inline char *harm_scenario(uint64_t seed, bool near, const char *kind,
     m.f = open_memstream(&text, &size);
     if (!m.f)
         return NULL;
-    (void)fprintf(
-        m.f, "[Scenario]\nDescription=%s, machine %llu of ./dev bench harm\nDurationSec=%us\nSettleSec=%us\n",
-        kind, (unsigned long long)seed, HARM_SEC, HARM_SETTLE_SEC);
+    (void)fprintf(m.f,
+                  "[Scenario]\nDescription=Work of kind %s, number %llu\nDurationSec=%us\nSettleSec=%us\n",
+                  kind, (unsigned long long)seed, HARM_SEC, HARM_SETTLE_SEC);
     fill(&m, seed);
     (void)fprintf(m.f, "%s", harm_variants);
     return fclose(m.f) == 0 ? text : NULL;

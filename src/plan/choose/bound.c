@@ -60,8 +60,6 @@ static void find_bound(Planner *p)
         }
         g->bound = mask && mask != anywhere;
     }
-    for (size_t i = 0; i < p->world->n_groups; i++)
-        p->s->groups[i].penned &= !p->s->groups[i].bound;
 }
 
 /* To be had evenly from the CPUs of a mask. */
@@ -91,8 +89,7 @@ static void want_mask(Planner *p, Wants *wants, CpuMask mask, uint64_t want)
     wants->masks[i] = mask;
 }
 
-/* What each CPU is wanted by who is bound, and in pens, as if all threads of a group wanted the same. Returns whether
- * any is. */
+/* What each CPU is wanted, as if all threads of a group wanted the same. Returns whether any is. */
 static bool sum_wants(Planner *p)
 {
     Wants wants = {0};
@@ -102,11 +99,10 @@ static bool sum_wants(Planner *p)
         const PlannerGroup *g = group_of(p, task);
         const Group *group;
 
-        if (!g || !(g->bound || g->penned))
+        if (!g || !g->bound)
             continue;
         group = &p->world->groups[g - p->s->groups];
-        want_mask(p, &wants, g->penned ? g->cpuset : mask_of(p, task),
-                  demand_held(group) * 1000 / MAX(group->n_tasks, 1U));
+        want_mask(p, &wants, mask_of(p, task), demand_held(group) * 1000 / MAX(group->n_tasks, 1U));
     }
     for (size_t i = 0; i < wants.n; i++)
         want_cpus(p, wants.masks[i], wants.wants[i]);
@@ -132,7 +128,7 @@ static uint64_t mean_want(const Planner *p)
     for (size_t i = 0; i < p->world->n_groups; i++) {
         const Group *group = &p->world->groups[i];
 
-        if (!group->gone && group->workload.i >= 0 && !p->s->groups[i].bound && !p->s->groups[i].penned)
+        if (!group->gone && group->workload.i >= 0 && !p->s->groups[i].bound)
             others += demand_given(p, i) * 1000;
     }
     high = MAX(others + sum_below(p, UINT64_MAX), low);
@@ -175,7 +171,7 @@ void choose_bound_press(Planner *p, const uint64_t *ran, const uint64_t *memory,
     for (size_t i = 0; i < p->world->n_groups; i++) {
         PlannerGroup *g = &p->s->groups[i];
 
-        if (!g->bound && !g->penned)
+        if (!g->bound)
             continue;
         g->discount_permille = choose_memory_discount(&p->world->groups[i], g, memory + i * n_nodes, n_nodes);
         for (uint32_t n = 0; n < n_nodes; n++)

@@ -175,8 +175,8 @@ static PlannerStay stay_for(PlanReason reason, uint64_t value, uint64_t limit)
 }
 
 /* Why it must stay where it is, for now. No decision is made on what is about to change: while its memory is under
- * way. Who starves does not wait for that, nor for the end of a to and fro unless it has tried often enough. Of those
- * that have converged see freeze.c. */
+ * way. Who starves does not wait for that, nor, mostly, for the end of a to and fro. Of those that have converged
+ * see freeze.c. */
 static PlannerStay find_stay(const Planner *p, const Group *group, const Policy *policy, uint32_t demand)
 {
     const PlannerGroup *g = &p->s->groups[group - p->world->groups];
@@ -186,8 +186,7 @@ static PlannerStay find_stay(const Planner *p, const Group *group, const Policy 
         return stay_for(PLAN_REASON_INVALID, 0, 0);
     if (!group->home && !group->roams)
         return (PlannerStay){.reason = PLAN_REASON_INVALID};
-    if (now < group->frozen_until_usec &&
-        (group->n_changes >= PLANNER_CHANGES_MAX || !outgrown_starves(p, group)))
+    if (now < group->frozen_until_usec && !outgrown_breaks_out(p, group))
         return stay_for(PLAN_REASON_TO_AND_FRO, group->frozen_until_usec - now, 0);
     if (g->moves && !outgrown_starves(p, group))
         return stay_for(PLAN_REASON_MEMORY_MOVING, g->moving_bytes,
@@ -254,12 +253,6 @@ static bool may_pool(const Planner *p, size_t index)
     return demand_variance(p, index) > 0 || (group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1);
 }
 
-/* What is wanted in a pen has been taken from what nodes offer (bound.c). */
-static uint32_t pack_demand(const Planner *p, size_t index)
-{
-    return p->s->groups[index].penned ? 0 : demand_of_group(p, index);
-}
-
 static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memory, const DemandShare *share,
                             PackNodes with_cpus)
 {
@@ -275,14 +268,14 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
         .id = group->id,
         .mode = pack_mode(policy),
         .demand_permille = rule_holds(p->world, ABLATION_FAIR_SHARE)
-                               ? demand_share(share, pack_demand(p, index))
-                               : pack_demand(p, index),
+                               ? demand_share(share, demand_of_packing(p, index))
+                               : demand_of_packing(p, index),
         .min_gain_permille = policy->min_gain_permille,
         .private_permille = choose_memory_alone(p, group),
         .few_permille = choose_memory_few(g),
         .sorted_permille = choose_memory_sorted(p, g),
         .steady_permille = pack_mode(policy) == PACK_MODE_AUTO ? steady_demand(p, index, share) : 0,
-        .variance_permille = g->penned ? 0 : demand_share(share, demand_variance(p, index)),
+        .variance_permille = demand_share(share, demand_variance(p, index)),
         .max_nodes = policy->max_nodes > 0 ? MIN(policy->max_nodes, threads) : threads,
         .lone = lone,
         .home = present_set(p, group, with_cpus),
@@ -301,10 +294,6 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
         pack.min_gain_permille = MAX(pack.min_gain_permille, SAID_GAIN_PERMILLE);
     g->stay = find_stay(p, group, policy, demand_of_group(p, index));
     pack.stays = g->stay.stays;
-    if (g->penned && !pack.stays) {
-        pack.home = pack.allowed;
-        pack.stays = true;
-    }
     if (policy_chooses_nodes(policy) && policy->settle_usec > 0 &&
         !p->world->workloads[group->workload.i].paused)
         judge(p, group, g, &pack, with_cpus);
@@ -381,7 +370,7 @@ static int pack(Planner *p, const PackNode *nodes, const uint64_t *memory)
     for (uint32_t i = 0; i < topology->n_nodes; i++)
         share.capacity += nodes[i].capacity_permille;
     for (size_t i = 0; i < s->n_order; i++)
-        share.demands += pack_demand(p, s->order[i].index);
+        share.demands += demand_of_packing(p, s->order[i].index);
     if (rule_holds(p->world, ABLATION_FAIR_SHARE) && share.demands > share.capacity)
         problem.share_permille = MAX((uint32_t)(share.capacity * 1000 / share.demands), 1U);
     for (size_t i = 0; i < s->n_order; i++) {

@@ -5,5 +5,5 @@
 
 /* Groups that cpusets keep on a part of the machine: private to this room. */
 
-/* Finds PlannerGroup.cpuset, .cut_permille and .penned. Before whatever asks what a group is given. */
+/* Finds PlannerGroup.cpuset and .cut_permille. Before whatever asks what a group is given. */
 void choose_cpusets(Planner *p);

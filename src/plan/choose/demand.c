@@ -184,7 +184,12 @@ uint32_t demand_of_group(const Planner *p, size_t index)
         demand = demand_of_one(p, index);
     if (demand_is_new(p, group) && rule_holds(p->world, ABLATION_BEGUN))
         demand += p->s->groups[index].begun_permille;
-    return (uint32_t)MIN(cut(p, index, MAX(demand, expected)), PACK_DEMAND_MAX);
+    return (uint32_t)MIN(MAX(demand, expected), PACK_DEMAND_MAX);
+}
+
+uint32_t demand_of_packing(const Planner *p, size_t index)
+{
+    return (uint32_t)cut(p, index, demand_of_group(p, index));
 }
 
 DemandShare demand_share_of_all(const Planner *p)
@@ -194,8 +199,7 @@ DemandShare demand_share_of_all(const Planner *p)
                              (uint64_t)MAX(hwloc_bitmap_weight(p->s->usable), 0) * LOAD_FULL_PERMILLE};
 
     for (size_t i = 0; i < p->world->n_groups; i++)
-        if (!p->world->groups[i].gone && p->world->groups[i].workload.i >= 0 && !p->s->groups[i].bound &&
-            !p->s->groups[i].penned)
+        if (!p->world->groups[i].gone && p->world->groups[i].workload.i >= 0 && !p->s->groups[i].bound)
             share.demands += demand_given(p, i);
     return share;
 }

@@ -98,6 +98,15 @@ bool outgrown_starves(const Planner *p, const Group *group)
            is_idle_elsewhere(p, group->home);
 }
 
+bool outgrown_breaks_out(const Planner *p, const Group *group)
+{
+    uint64_t before = group->before_demand_permille;
+
+    return outgrown_starves(p, group) &&
+           (group->n_changes < PLANNER_CHANGES_MAX || group->want_permille > before + before / 4 ||
+            overflows_by_far(p, group));
+}
+
 bool outgrown_holds(const Planner *p, const Group *group)
 {
     uint64_t now = p->world->now_usec;

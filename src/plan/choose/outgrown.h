@@ -15,3 +15,8 @@ bool outgrown_holds(const Planner *p, const Group *group);
 /* Of any home, whenever it was given: its threads wait for more than a quarter of what they want, in two ticks in a
  * row, and CPUs elsewhere are idle. Where memory is, or is about to be, does not matter then. */
 bool outgrown_starves(const Planner *p, const Group *group);
+
+/* The same of one that is held after a to and fro. Once it has changed as often as is enough (PLANNER_CHANGES_MAX),
+ * only if it wants a quarter more than when it got this home, or nearly twice what this has: who waits for others here
+ * has tried enough. */
+bool outgrown_breaks_out(const Planner *p, const Group *group);

@@ -8,8 +8,9 @@
  * pushed: it is allowed only the idle CPU for a moment (act/masks/passage.c), and then its home again.
  *
  * Nor does it find who is in the way of others. Of five threads on four CPUs, four have a home of one node, and two of
- * these share a CPU. It looks for one to pull from that CPU, and neither may go. The fifth, whose home has an idle CPU
- * elsewhere, has a CPU of its own, and stays. It is pushed, too.
+ * these share a CPU. It looks for one to pull from that CPU, and neither may go. The fifth, whose home has an idle
+ * CPU elsewhere, has a CPU of its own, and stays. It is pushed, too. Not for who may use but some CPUs of the node:
+ * which of them is freed is not ours to say.
  *
  * Only threads that run all the time, on two ticks, and still there when it is done; only to cores all CPUs of which
  * are idle on both, and for which nobody waits; not while the node has an idle core itself; not in a plan that changes
@@ -37,16 +38,20 @@ static PlannerCpu *core_of(const Planner *p, CpuIx cpu)
     return &p->s->cpus[p->world->topology->cpus[cpu.i].core.i];
 }
 
-/* How many wait on each node, on two ticks, and have no idle CPU to go to. */
+/* How many wait on each node, on two ticks, who may use all of its CPUs, so that any that becomes free will do, and
+ * have no idle one to go to. */
 static void count_waiting(Planner *p)
 {
+    const Topology *topology = p->world->topology;
+
     memset(p->s->node_waiting, 0, sizeof(p->s->node_waiting));
     for (size_t i = 0; i < p->world->n_tasks; i++) {
         const Task *task = &p->world->tasks[i];
-        const TopologyCpu *cpu = topology_cpu(p->world->topology, task->last_cpu);
+        const TopologyCpu *cpu = topology_cpu(topology, task->last_cpu);
 
         if (!task->gone && cpu && (uint32_t)cpu->node.i < PACK_NODES_MAX && task->allowed &&
             MIN(task->wait_permille, task->wait_before_permille) >= WAITS_PERMILLE &&
+            hwloc_bitmap_isincluded(topology->nodes[cpu->node.i].cpus, task->allowed) &&
             !hwloc_bitmap_intersects(task->allowed, p->s->idle))
             p->s->node_waiting[cpu->node.i]++;
     }
@@ -142,9 +147,9 @@ static bool push(Planner *p, size_t index)
     to = find_core(p, due, cpu->node);
     if (to.i < 0 || is_capped(p, process, policy))
         return true;
-    if (core_of(p, task->last_cpu)->n_busy < 2)
+    if ((uint32_t)cpu->node.i < PACK_NODES_MAX && p->s->node_waiting[cpu->node.i] > 0)
         p->s->node_waiting[cpu->node.i]--;
-    core_of(p, task->last_cpu)->n_busy--;
+    core_of(p, task->last_cpu)->n_busy -= core_of(p, task->last_cpu)->n_busy > 0;
     core_of(p, to)->n_idle--;
     hwloc_bitmap_clr(p->s->idle, (unsigned)to.i);
     p->s->workloads[process->workload.i].n_lent++;
@@ -184,6 +189,8 @@ void push_siblings(Planner *p)
 {
     /* Where those would run whom nobody has moved is not known. */
     if (p->limits->would || p->world->partial || homes_change(p) || !rule_holds(p->world, ABLATION_PUSH))
+        return;
+    if (hwloc_bitmap_iszero(p->s->idle))
         return;
     count_cores(p);
     count_waiting(p);

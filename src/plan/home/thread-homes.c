@@ -73,12 +73,16 @@ static void measure_nodes(ThreadHomes *h)
     for (uint32_t i = 0; i < h->n_nodes; i++) {
         h->capacity[i] = 0;
         if (!hwloc_bitmap_isset(g->home_nodes, i) ||
-            hwloc_bitmap_and(h->p->s->set, topology->nodes[i].cpus, h->p->s->usable) < 0 ||
-            (g->cpuset && hwloc_bitmap_and(h->p->s->set, h->p->s->set, g->cpuset) < 0))
+            hwloc_bitmap_and(h->p->s->set, topology->nodes[i].cpus, h->p->s->usable) < 0)
             continue;
         buddies_count(h->p->world, h->p->s->set, &n_cpus, &n_cores);
         h->capacity[i] = room_for(h, i, choose_nodes_left(h->p, i, (uint32_t)n_cpus));
         h->cores[i] = room_for(h, i, choose_nodes_left(h->p, i, (uint32_t)n_cores));
+        if (g->cpuset && hwloc_bitmap_and(h->p->s->set, h->p->s->set, g->cpuset) == 0) {
+            buddies_count(h->p->world, h->p->s->set, &n_cpus, &n_cores);
+            h->capacity[i] = MIN(h->capacity[i], n_cpus);
+            h->cores[i] = MIN(h->cores[i], n_cores);
+        }
         h->capacity_sum += h->capacity[i];
         h->cores_sum += h->cores[i];
     }

@@ -135,29 +135,6 @@ static void test_cpuset(void **state)
     }
 }
 
-/* Two groups of three threads in a cpuset of two CPUs of a node and one of the next have all of it: a home on the
- * second would have one CPU for three. Where the cpuset has CPUs for all, each may have a home in it. */
-static void test_cpuset_apart(void **state)
-{
-    for (unsigned full = 0; full < 2; full++) {
-        CLEANUP(fixture_done) Fixture f;
-
-        fixture_init(&f, FOUR);
-        fixture_policy(&f, "a", AUTO);
-        for (pid_t pid = 100; pid < 300; pid += 100) {
-            add_kept(&f, pid, 3, full ? "6-8" : "3-12");
-            set_memory(&f, pid, (uint64_t[]){100, 0, 0, 0});
-        }
-        fixture_place(&f);
-        for (pid_t pid = 100; pid < 300; pid += 100)
-            if (full)
-                assert_nodes(&f, pid, "0-1");
-            else
-                assert_int_equal(hwloc_bitmap_weight(group_of(&f, pid)->home_nodes), 1);
-        fixture_assert_settled(&f, true);
-    }
-}
-
 /* Where all CPUs are wanted by more than one, those to which four threads are bound have room for others: as many as
  * make them no emptier nor fuller than the rest. */
 static void test_crowd_everywhere(void **state)
@@ -246,7 +223,6 @@ int main(void)
         cmocka_unit_test(test_crowd),
         cmocka_unit_test(test_crowd_apart),
         cmocka_unit_test(test_cpuset),
-        cmocka_unit_test(test_cpuset_apart),
         cmocka_unit_test(test_crowd_everywhere),
         cmocka_unit_test(test_mean),
         cmocka_unit_test(test_bound_elsewhere),
