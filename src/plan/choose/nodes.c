@@ -49,7 +49,7 @@ static bool is_unpacked(const Planner *p, size_t index)
 }
 
 /* What it wants, in the proportions in which it runs on the nodes. */
-static void add_unpacked(Planner *p, const Group *group, const uint64_t *ran)
+static void add_unpacked(Planner *p, size_t index, const uint64_t *ran)
 {
     uint32_t n_nodes = p->world->topology->n_nodes;
     uint64_t sum = 0;
@@ -57,7 +57,7 @@ static void add_unpacked(Planner *p, const Group *group, const uint64_t *ran)
     for (uint32_t n = 0; n < n_nodes; n++)
         sum += ran[n];
     for (uint32_t n = 0; n < n_nodes && sum > 0; n++)
-        p->s->unpacked_permille[n] += ran[n] * MAX(demand_held(group), sum) / sum;
+        p->s->unpacked_permille[n] += ran[n] * MAX(demand_given(p, index), sum) / sum;
 }
 
 static void sum_unpacked(Planner *p, const uint64_t *ran)
@@ -65,7 +65,7 @@ static void sum_unpacked(Planner *p, const uint64_t *ran)
     memset(p->s->unpacked_permille, 0, sizeof(p->s->unpacked_permille));
     for (size_t i = 0; i < p->world->n_groups; i++)
         if (is_unpacked(p, i))
-            add_unpacked(p, &p->world->groups[i], ran + i * p->world->topology->n_nodes);
+            add_unpacked(p, i, ran + i * p->world->topology->n_nodes);
 }
 
 int choose_nodes_offer(Planner *p, const uint64_t *ran, PackNode *nodes)

@@ -266,7 +266,7 @@ typedef struct Shared {
     size_t n_elsewhere;
 } Shared;
 
-/* Of more than are remembered all threads: if few of them shared it, it would be known which. */
+/* Of more than are remembered all threads, since it is not known how many. */
 static size_t count_users(const Sorting *sorting, const TouchBlock *block, const SortingSet *few)
 {
     size_t n = 0;
