@@ -97,8 +97,8 @@ typedef struct PlannerGroup {
     uint32_t n_fresh;          /* threads of which nothing is known yet */
     PackNodes allowed, chosen;
     bool bound;                 /* nobody of it can be placed: somebody else has bound all its threads to CPUs */
-    CpuMask cpuset;           /* of all its processes; NULL: they have several */
-    uint32_t cut_permille;    /* of what it wants, what the CPUs of its cpuset cannot give to all in it */
+    CpuMask cpuset;             /* of all its processes; NULL: they have several */
+    uint32_t cut_permille;      /* of what it wants, what the CPUs of its cpuset cannot give to all in it */
     bool cpusets_differ, cpuset_known;
     uint64_t newest_usec;     /* when the last of its processes was first seen */
     uint64_t waits_mean;      /* what of Group.want_permille is waiting */

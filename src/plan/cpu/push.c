@@ -38,6 +38,13 @@ static PlannerCpu *core_of(const Planner *p, CpuIx cpu)
     return &p->s->cpus[p->world->topology->cpus[cpu.i].core.i];
 }
 
+static bool has_whole_node(Planner *p, const Task *task, NodeIx node)
+{
+    if (hwloc_bitmap_and(p->s->set, p->world->topology->nodes[node.i].cpus, p->s->usable) < 0)
+        p->error = -ENOMEM;
+    return hwloc_bitmap_isincluded(p->s->set, task->allowed);
+}
+
 /* How many wait on each node, on two ticks, who may use all of its CPUs, so that any that becomes free will do, and
  * have no idle one to go to. */
 static void count_waiting(Planner *p)
@@ -51,8 +58,7 @@ static void count_waiting(Planner *p)
 
         if (!task->gone && cpu && (uint32_t)cpu->node.i < PACK_NODES_MAX && task->allowed &&
             MIN(task->wait_permille, task->wait_before_permille) >= WAITS_PERMILLE &&
-            hwloc_bitmap_isincluded(topology->nodes[cpu->node.i].cpus, task->allowed) &&
-            !hwloc_bitmap_intersects(task->allowed, p->s->idle))
+            !hwloc_bitmap_intersects(task->allowed, p->s->idle) && has_whole_node(p, task, cpu->node))
             p->s->node_waiting[cpu->node.i]++;
     }
 }
