@@ -2,10 +2,48 @@
 
 #include "plan/home/thread-units.h"
 
+#include "plan/choose/choose.h"
+
 /* Cores are plentiful for a group that wants at most half of those of its home; and who is apart stays so until there
  * is a third more room for how it strays. Choices of ours, on which work hardly depends (BENCHMARKS.md). */
 #define PLENTIFUL_PART 2U
 #define APART_PERCENT  133U
+
+/* From here on a thread does not pause, as far as that can be measured; and below the other it sleeps. */
+#define NO_PAUSES_PERMILLE 950U
+#define ASLEEP_PERMILLE    50U
+
+/* Of a group that waits for a quarter of what it wants, what those of its threads that pause want on average; else 0.
+ */
+static void find_pausing(ThreadHomes *h)
+{
+    const World *world = h->p->world;
+    uint64_t sum = 0, n = 0;
+
+    h->pausing = 0;
+    if (h->p->s->groups[h->group].wait_permille < CHOOSE_WAITS_PERMILLE)
+        return;
+    for (size_t i = 0; i < world->n_tasks; i++) {
+        uint32_t demand = buddies_demand(&world->tasks[i]);
+
+        if (world->tasks[i].gone || demand < ASLEEP_PERMILLE || demand >= NO_PAUSES_PERMILLE ||
+            world->processes[world->tasks[i].process.i].group.i != (int32_t)h->group)
+            continue;
+        sum += demand;
+        n++;
+    }
+    h->pausing = n > 0 ? (uint32_t)(sum / n) : 0;
+}
+
+/* What a thread that pauses wants of a crowded node is more than it wants of another one: it waits longer, and those
+ * elsewhere that wait for it want less. By that, as many as are too many on one node today would be too many on the
+ * other one tomorrow. So where many wait those that pause count alike. */
+static uint32_t demand_of(const ThreadHomes *h, const Task *task)
+{
+    uint32_t demand = buddies_demand(task);
+
+    return h->pausing > 0 && demand >= ASLEEP_PERMILLE && demand < NO_PAUSES_PERMILLE ? h->pausing : demand;
+}
 
 static int add_unit(ThreadHomes *h, uint32_t *ret)
 {
@@ -26,7 +64,7 @@ static int add_unit(ThreadHomes *h, uint32_t *ret)
 
 static void join_unit(ThreadHomes *h, const Task *task, uint32_t unit)
 {
-    uint32_t demand = buddies_demand(task);
+    uint32_t demand = demand_of(h, task);
     uint64_t sum = 0;
 
     h->p->s->tasks[task - h->p->world->tasks].unit = unit;
@@ -149,6 +187,7 @@ int thread_units_gather(ThreadHomes *h)
 {
     World *world = h->p->world;
 
+    find_pausing(h);
     for (size_t i = 0; i < world->n_processes; i++) {
         const Process *process = &world->processes[i];
         size_t n, first;

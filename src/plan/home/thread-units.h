@@ -22,6 +22,7 @@ typedef struct ThreadHomes {
     /* permille; capacity 0: not of the home; cores: of the capacity, with a CPU each */
     uint64_t capacity[PACK_NODES_MAX], cores[PACK_NODES_MAX], load[PACK_NODES_MAX];
     uint64_t demand, capacity_sum, cores_sum, use_sum;
+    uint32_t pausing; /* what its threads that pause want on average, permille, while it waits much; else 0 */
     uint64_t largest, largest_kept; /* what a unit may want of a node; and one that has it */
     uint64_t *taken; /* [n_nodes], permille, of all groups: by the packing, and by threads that have a node */
 } ThreadHomes;

@@ -243,6 +243,38 @@ static void test_mostly_private(void **state)
     assert_nodes(&f, (int[]){-1, 0, 1, 1});
 }
 
+/* Eight threads that pause, on two nodes of two CPUs, each beside its memory: those of the node on which they wait want
+ * more, and stay, since they would wait as much on the other one. If they never paused two of them would go. */
+static void test_pausing(void **state)
+{
+    for (unsigned steady = 0; steady < 2; steady++) {
+        unsigned n_moved = 0;
+        CLEANUP(fixture_done) Fixture f;
+
+        init(&f);
+        for (pid_t tid = 14; tid < 18; tid++)
+            fixture_task(&f, 10, tid, 0);
+        for (pid_t tid = 10; tid < 18; tid++)
+            use(&f, tid, tid < 14 ? 1000 : 0, tid < 14 ? 0 : 1000, 1000, 0);
+        place(&f);
+        for (pid_t tid = 10; tid < 18; tid++) {
+            Task *task = fixture_find(&f, 10, tid);
+            bool waits = tid < 14;
+
+            assert_int_equal(task->home_node.i, !waits);
+            task->run_permille = task->run_before_permille = task->run_ewma_permille = waits ? 500 : 150;
+            task->wait_permille = task->wait_before_permille = task->wait_ewma_permille =
+                waits ? (steady ? 500 : 400) : 50;
+        }
+        f.world->now_usec += 20000000;
+        fixture_plan(&f, true);
+        fixture_commit(&f, NULL);
+        for (pid_t tid = 10; tid < 18; tid++)
+            n_moved += fixture_find(&f, 10, tid)->home_node.i != (tid >= 14);
+        assert_int_equal(n_moved > 0, steady);
+    }
+}
+
 /* When its home grows by a node, one of two threads on one of the others goes there. */
 static void test_home_grows(void **state)
 {
@@ -402,7 +434,8 @@ int main(void)
         cmocka_unit_test(test_caches_fill),
         cmocka_unit_test(test_start),          cmocka_unit_test(test_flip),
         cmocka_unit_test(test_moving),         cmocka_unit_test(test_little),
-        cmocka_unit_test(test_others),         cmocka_unit_test(test_home_grows),
+        cmocka_unit_test(test_others),         cmocka_unit_test(test_pausing),
+        cmocka_unit_test(test_home_grows),
         cmocka_unit_test(test_beside_others),  cmocka_unit_test(test_stays_beside_its_own),
         cmocka_unit_test(test_mostly_private), cmocka_unit_test(test_one_too_many),
         cmocka_unit_test(test_shares),         cmocka_unit_test(test_no_chain),
