@@ -266,6 +266,10 @@ typedef struct Shared {
     size_t n_elsewhere;
 } Shared;
 
+/* Fewer users than that are often who touched it first and who uses it, and count as one; unless they are all threads
+ * (P17, v18: three buddies or more). */
+#define USERS_MIN 3U
+
 /* Of more than are remembered all threads, since it is not known how many. */
 static size_t count_users(const Sorting *sorting, const TouchBlock *block, const SortingSet *few)
 {
@@ -273,7 +277,11 @@ static size_t count_users(const Sorting *sorting, const TouchBlock *block, const
 
     while (n < TOUCHES_OWNERS && block->owners[n].tid)
         n++;
-    return few ? few->n : block->others > 0 ? MAX(sorting->n_threads, n) : n;
+    if (few)
+        return few->n;
+    if (block->others > 0)
+        return MAX(sorting->n_threads, n);
+    return n >= MIN(USERS_MIN, sorting->n_threads) ? n : 1;
 }
 
 static void add_block(SharedSum *sum, size_t n_users)
