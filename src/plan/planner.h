@@ -309,6 +309,9 @@ int home_nodes_of_policy(const Topology *topology, const Policy *policy, hwloc_b
 
 /* demand.c: P15 */
 
+/* From here on a thread does not pause, as far as that can be measured. A choice of ours. */
+#define DEMAND_NO_PAUSES_PERMILLE 950U
+
 /* Adds to PlannerGroup what one of its threads wants, and what of that uses memory alone. */
 void demand_gather(const World *world, const Group *group, PlannerGroup *g, const Task *task);
 /* And what few of its threads share (buddies_are_few()), whom a node holds. After demand_gather() of all its threads.

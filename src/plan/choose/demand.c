@@ -57,10 +57,9 @@ static bool is_single(const World *world, const Group *group, const Task *task)
            !(process->shared && strchr(process->shared, PROCESS_SHARED_MUCH));
 }
 
-/* Who wants a CPU for more of the time than the first counts as one that never pauses, wholly from the second on. On
- * several nodes threads run faster, and pause more: less is enough to stay there. */
+/* Who wants a CPU for more of the time than the first begins to count as one that never pauses, wholly from
+ * DEMAND_NO_PAUSES_PERMILLE on. On several nodes threads run faster, and pause more: less is enough to stay there. */
 #define SOME_PAUSES_PERMILLE 800U
-#define NO_PAUSES_PERMILLE   950U
 #define PAUSES_MORE_PERMILLE 100U
 
 /* What its threads want, how much that strays, and who uses memory alone. A thread wants a CPU or does not, so that its
@@ -74,8 +73,9 @@ static void gather_use(const World *world, const Group *group, PlannerGroup *g, 
 
     g->threads_permille += demand;
     g->steady_permille +=
-        demand * (MIN(MAX(demand + more, SOME_PAUSES_PERMILLE), NO_PAUSES_PERMILLE) - SOME_PAUSES_PERMILLE) /
-        (NO_PAUSES_PERMILLE - SOME_PAUSES_PERMILLE);
+        demand *
+        (MIN(MAX(demand + more, SOME_PAUSES_PERMILLE), DEMAND_NO_PAUSES_PERMILLE) - SOME_PAUSES_PERMILLE) /
+        (DEMAND_NO_PAUSES_PERMILLE - SOME_PAUSES_PERMILLE);
     g->variance_permille += (uint32_t)(MIN(demand, 1000U) * (1000 - MIN(demand, 1000U)) / 1000);
     if (!task->use && is_single(world, group, task)) {
         g->seen_permille += demand;
@@ -220,7 +220,7 @@ uint32_t demand_variance(const Planner *p, size_t index)
     uint64_t most = 1000ULL * group->n_tasks;
 
     if (!rule_holds(p->world, ABLATION_PAUSES) || (group->n_tasks < 2 && !one) ||
-        demand >= (one ? NO_PAUSES_PERMILLE : most))
+        demand >= (one ? DEMAND_NO_PAUSES_PERMILLE : most))
         return 0;
     return (uint32_t)cut(p, index,
                          MIN(demand * (most - demand) / most, p->s->groups[index].variance_permille));

@@ -25,9 +25,6 @@
 /* Of a tick, a thread and a CPU that are not idle at all. What is left is for interrupts. */
 #define BUSY_PERMILLE 900U
 
-/* Of a tick, one that waits. */
-#define WAITS_PERMILLE OVERLOAD_WAIT_PERMILLE
-
 static bool runs_steadily(const Task *task)
 {
     return MIN(task->run_permille, task->run_before_permille) >= BUSY_PERMILLE;
@@ -57,7 +54,7 @@ static void count_waiting(Planner *p)
         const TopologyCpu *cpu = topology_cpu(topology, task->last_cpu);
 
         if (!task->gone && cpu && (uint32_t)cpu->node.i < PACK_NODES_MAX && task->allowed &&
-            MIN(task->wait_permille, task->wait_before_permille) >= WAITS_PERMILLE &&
+            MIN(task->wait_permille, task->wait_before_permille) >= OVERLOAD_WAIT_PERMILLE &&
             !hwloc_bitmap_intersects(task->allowed, p->s->idle) && has_whole_node(p, task, cpu->node))
             p->s->node_waiting[cpu->node.i]++;
     }

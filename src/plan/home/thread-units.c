@@ -9,30 +9,34 @@
 #define PLENTIFUL_PART 2U
 #define APART_PERCENT  133U
 
-/* From here on a thread does not pause, as far as that can be measured; and below the other it sleeps. */
-#define NO_PAUSES_PERMILLE 950U
-#define ASLEEP_PERMILLE    50U
+static bool pauses(const Task *task)
+{
+    uint32_t demand = buddies_demand(task);
 
-/* Of a group that waits for a quarter of what it wants, what those of its threads that pause want on average; else 0.
- */
+    return !task->gone && demand >= CHOOSE_IDLE_PERMILLE && demand < DEMAND_NO_PAUSES_PERMILLE;
+}
+
+/* Of a group that waits for a quarter of what it wants, what those of its threads that pause want on average. */
 static void find_pausing(ThreadHomes *h)
 {
     const World *world = h->p->world;
-    uint64_t sum = 0, n = 0;
+    bool waits = h->p->s->groups[h->group].wait_permille >= CHOOSE_WAITS_PERMILLE;
+    uint64_t sum = 0, n_pausing = 0;
 
-    h->pausing = 0;
-    if (h->p->s->groups[h->group].wait_permille < CHOOSE_WAITS_PERMILLE)
-        return;
-    for (size_t i = 0; i < world->n_tasks; i++) {
-        uint32_t demand = buddies_demand(&world->tasks[i]);
+    for (size_t i = 0; waits && i < world->n_processes; i++) {
+        const Process *process = &world->processes[i];
+        size_t n, first;
 
-        if (world->tasks[i].gone || demand < ASLEEP_PERMILLE || demand >= NO_PAUSES_PERMILLE ||
-            world->processes[world->tasks[i].process.i].group.i != (int32_t)h->group)
+        if (process->group.i != (int32_t)h->group || process->gone)
             continue;
-        sum += demand;
-        n++;
+        first = world_process_tasks(world, process, &n);
+        for (size_t k = first; k < first + n; k++)
+            if (pauses(&world->tasks[k])) {
+                sum += buddies_demand(&world->tasks[k]);
+                n_pausing++;
+            }
     }
-    h->pausing = n > 0 ? (uint32_t)(sum / n) : 0;
+    h->pausing = n_pausing > 0 ? (uint32_t)(sum / n_pausing) : 0;
 }
 
 /* What a thread that pauses wants of a crowded node is more than it wants of another one: it waits longer, and those
@@ -40,9 +44,7 @@ static void find_pausing(ThreadHomes *h)
  * other one tomorrow. So where many wait those that pause count alike. */
 static uint32_t demand_of(const ThreadHomes *h, const Task *task)
 {
-    uint32_t demand = buddies_demand(task);
-
-    return h->pausing > 0 && demand >= ASLEEP_PERMILLE && demand < NO_PAUSES_PERMILLE ? h->pausing : demand;
+    return h->pausing > 0 && pauses(task) ? h->pausing : buddies_demand(task);
 }
 
 static int add_unit(ThreadHomes *h, uint32_t *ret)
