@@ -29,6 +29,7 @@ const char *const ablation_names[] = {
     [ABLATION_BESIDE] = "beside",
     [ABLATION_FREEZE] = "freeze",
     [ABLATION_APART] = "apart",
+    [ABLATION_POOL] = "pool",
     [ABLATION_ROOM] = "room",
     [ABLATION_BUDDIES] = "buddies",
     [ABLATION_FEW] = "few",

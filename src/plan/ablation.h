@@ -33,6 +33,7 @@ typedef enum AblationRule {
     ABLATION_BESIDE,        /* P15: beside the kernel's balancing, what is wide is left to it */
     ABLATION_FREEZE,        /* P16: who has converged is not evicted */
     ABLATION_APART,         /* P11: nodes for single threads */
+    ABLATION_POOL,          /* P11: and all share the CPUs of the home where that is tried and they wait less */
     ABLATION_ROOM,          /* P15: and where other groups leave room for them */
     ABLATION_BUDDIES,       /* P14: threads that share go together */
     ABLATION_FEW,           /* P14, P15: sets of few threads, which a node holds each, need not be together */

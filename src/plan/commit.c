@@ -366,7 +366,25 @@ static void commit_threads(const Commit *c)
             continue;
         if (group >= 0 && thread->home_node.i >= 0 && (task->home_node.i >= 0 || thread->spilled))
             c->world->groups[group].apart_usec = c->plan->now_usec;
+        else if (group >= 0 && thread->home_node.i >= 0)
+            c->world->groups[group].pool_next_usec =
+                MAX(c->world->groups[group].pool_next_usec, add_usec(c->plan->now_usec, PLANNER_POOL_USEC));
         task->home_node = thread->home_node;
+    }
+}
+
+static void commit_pools(const Commit *c)
+{
+    for (size_t i = 0; i < c->plan->n_pools; i++) {
+        const PlanPool *pool = &c->plan->pools[i];
+        Group *group = world_group_by_id(c->world, pool->group_id);
+
+        if (!group)
+            continue;
+        group->pool_until_usec = pool->until_usec;
+        group->pool_next_usec = pool->next_usec;
+        group->pool_before_permille = pool->before_permille;
+        group->pool_others_permille = pool->others_permille;
     }
 }
 
@@ -491,6 +509,7 @@ int plan_commit_parts(World *world, const PolicySet *policies, const PlanLimits 
     r = apply_all(&c, outcomes, parts, n_parts);
     commit_homes(&c, outcomes);
     commit_threads(&c);
+    commit_pools(&c);
     commit_freezes(&c);
     commit_passes(&c, outcomes);
     if (r == 0 && plan->n_actions > 0 && plan->actions[0].kind == PLAN_KIND_RELEASE)

@@ -114,6 +114,12 @@ static void put_plan(FILE *out, const World *world, const Plan *plan)
     for (size_t i = 0; i < plan->n_threads; i++)
         (void)fprintf(out, "thread pid=%d tid=%d node=%d\n", (int)plan->threads[i].task.pid,
                       (int)plan->threads[i].task.tid, plan->threads[i].home_node.i);
+    for (size_t i = 0; i < plan->n_pools; i++)
+        (void)fprintf(out,
+                      "pool group=%" PRIu64 " until=%" PRIu64 " next=%" PRIu64 " before=%" PRIu32
+                      " others=%" PRIu32 "\n",
+                      plan->pools[i].group_id, plan->pools[i].until_usec, plan->pools[i].next_usec,
+                      plan->pools[i].before_permille, plan->pools[i].others_permille);
     for (size_t i = 0; i < plan->n_freezes; i++)
         (void)fprintf(out, "%s group=%" PRIu64 " strength=%" PRIu32 "\n",
                       plan->freezes[i].frozen ? "freeze" : "thaw", plan->freezes[i].group_id,

@@ -64,10 +64,11 @@ static bool is_settled(const Planner *p)
         if (plan->n_refused[passing[i]] > 0)
             return false;
     for (size_t i = 0; i < p->world->n_groups; i++)
-        if (p->s->groups[i].moving_bytes > 0 ||
+        if (p->s->groups[i].moving_bytes > 0 || planner_tries_pool(p->world, &p->world->groups[i]) ||
             (p->s->groups[i].put_off && p->s->groups[i].put_off_for != PLAN_REASON_ALL_BUSY))
             return false;
-    return plan->n_actions == 0 && plan->n_homes == 0 && plan->n_threads == 0 && plan->n_freezes == 0;
+    return plan->n_actions == 0 && plan->n_homes == 0 && plan->n_threads == 0 && plan->n_freezes == 0 &&
+           plan->n_pools == 0;
 }
 
 static uint32_t count_waiting(const Planner *p)
@@ -122,7 +123,7 @@ static int begin(Planner *p)
     plan->tick = world->tick;
     plan->now_usec = world->now_usec;
     plan->n_actions = plan->n_refusals = plan->n_passes = plan->n_homes = plan->n_freezes = 0;
-    plan->n_threads = 0;
+    plan->n_threads = plan->n_pools = 0;
     memset(plan->n_refused, 0, sizeof(plan->n_refused));
     plan->pressed = plan->full = plan->may_borrow = plan->settled = false;
     plan->n_overloaded = plan->n_idle = plan->n_waiting = 0;
@@ -201,6 +202,7 @@ void plan_done(Plan *plan)
     free(plan->passes);
     free(plan->homes);
     free(plan->freezes);
+    free(plan->pools);
     free(plan->threads);
     *plan = (Plan){0};
 }

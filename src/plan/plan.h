@@ -105,6 +105,7 @@ typedef enum PlanReason {
     PLAN_REASON_USE_AWAITED,  /* who uses which part of its memory is being found out, and decides (P13, P15) */
     PLAN_REASON_ALL_BUSY,     /* one thread, beside its memory, and no CPU of the machine is idle for long (P15) */
     PLAN_REASON_MEMORY_BOUND, /* value: bytes that somebody else bound; limit: what is too little to matter */
+    PLAN_REASON_POOLED, /* its threads share all of its home (P11); value: what they wait, limit: what is too much */
     /* Why a group keeps its home, wherever the packing would have it; see PlannerStay. */
     PLAN_REASON_SETTLING,      /* value: usec since it got the home; limit: how long it is kept (P15, I7) */
     PLAN_REASON_TO_AND_FRO,    /* it had to go back; value: usec until it may go again (P7) */
@@ -195,6 +196,15 @@ typedef struct PlanThread {
     bool spilled;     /* to where its set has no room for it; for a while threads are not assigned anew then */
 } PlanThread;
 
+/* A group whose threads are to share all CPUs of its home, or not any more (P11); plan_commit() keeps it. */
+typedef struct PlanPool {
+    uint64_t group_id;
+    uint64_t until_usec;      /* 0: its threads have nodes of their own again */
+    uint64_t next_usec;       /* it is not tried before */
+    uint32_t before_permille; /* of a trial: which part of what they want they waited with a node each; else 0 */
+    uint32_t others_permille; /* and all others */
+} PlanPool;
+
 /* A group that has converged on its home, or has not any more (P16); plan_commit() keeps it. */
 typedef struct PlanFreeze {
     uint64_t group_id;
@@ -218,6 +228,8 @@ typedef struct Plan {
     size_t n_homes, homes_capacity;
     PlanThread *threads;
     size_t n_threads, threads_capacity;
+    PlanPool *pools;
+    size_t n_pools, pools_capacity;
     PlanFreeze *freezes;
     size_t n_freezes, freezes_capacity;
     bool pressed;       /* someone waits, or a lease runs: keep the fast tick */

@@ -186,6 +186,15 @@ void planner_freeze(Planner *p, const PlanFreeze *freeze)
     p->plan->freezes[p->plan->n_freezes++] = *freeze;
 }
 
+void planner_pool(Planner *p, const PlanPool *pool)
+{
+    if (!GROW(p->plan->pools, p->plan->pools_capacity, p->plan->n_pools + 1)) {
+        p->error = -ENOMEM;
+        return;
+    }
+    p->plan->pools[p->plan->n_pools++] = *pool;
+}
+
 bool planner_has_budget(const Planner *p)
 {
     return p->n_spent < PLAN_ACTIONS_PER_TICK;

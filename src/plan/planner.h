@@ -237,6 +237,18 @@ typedef struct Planner {
 /* Zeroed working memory for the World's present size. Returns 0 or -ENOMEM. */
 int planner_prepare(Planner *p);
 
+/* So long threads have a node each before it is tried to do without, and so long that is tried: the averages of loads
+ * have forgotten what was before by then (LOAD_EWMA_NSEC). A choice of ours. */
+#define PLANNER_POOL_USEC 2000000U
+
+#define MECHANISM_CONVERGE 11 /* P11 */
+
+/* Whether it is being tried to do without nodes for its threads: pool.h. */
+static inline bool planner_tries_pool(const World *world, const Group *group)
+{
+    return group->pool_before_permille > 0 && world->now_usec < group->pool_until_usec;
+}
+
 /* Append a copy. When memory is out they set p->error and return false. */
 bool planner_act(Planner *p, const PlanAction *action);
 void planner_refuse(Planner *p, const PlanRefusal *refusal);
@@ -244,6 +256,7 @@ void planner_pass(Planner *p, const PlanPass *pass);
 void planner_home(Planner *p, const PlanHome *home);
 void planner_freeze(Planner *p, const PlanFreeze *freeze);
 void planner_thread(Planner *p, const PlanThread *thread);
+void planner_pool(Planner *p, const PlanPool *pool);
 
 /* Shorthands: a refusal about a group, and about one of its processes or threads. */
 void planner_refuse_group(Planner *p, uint8_t mechanism, PlanReason reason, const Group *group,

@@ -45,6 +45,10 @@ static bool carry_group(World *to, const Group *from, Group *group)
 {
     group->last_home_usec = from->last_home_usec;
     group->apart_usec = from->apart_usec;
+    group->pool_until_usec = from->pool_until_usec;
+    group->pool_next_usec = from->pool_next_usec;
+    group->pool_before_permille = from->pool_before_permille;
+    group->pool_others_permille = from->pool_others_permille;
     group->roams = from->roams;
     group->converged = from->converged;
     group->before_wait_permille = from->before_wait_permille;

@@ -171,6 +171,10 @@ typedef struct Group {
     uint64_t first_seen_usec;
     uint64_t last_home_usec; /* when the home was last changed */
     uint64_t apart_usec;     /* when a thread of it last got another node than it had; 0: never */
+    uint64_t pool_until_usec; /* its threads share all CPUs of its home until then, though each could have a node */
+    uint64_t pool_next_usec;  /* that is not tried before */
+    uint32_t pool_before_permille; /* while it is tried: which part of what they want they waited before; else 0 */
+    uint32_t pool_others_permille; /* and all other groups */
     bool roams;     /* it needs all nodes, so it was decided to leave it to the kernel: `home` is NULL */
     bool converged; /* its memory has come together at its home, and it stays for that (P16) */
     /* The last change of its home. */

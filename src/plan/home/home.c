@@ -21,7 +21,6 @@
 #define MECHANISM_GUARDS   7  /* P7 */
 #define MECHANISM_PACK     15 /* P15 */
 #define MECHANISM_FREEZE   16 /* P16 */
-#define MECHANISM_CONVERGE 11 /* P11 */
 
 /* Who ran and waited less did not work in a tick. */
 #define WORK_PERMILLE 50U

@@ -18,13 +18,12 @@
  * to its user (or MinGainPermille, if that is more), and not while memory is being moved. So threads that have
  * exchanged what they work on are exchanged, which is cheaper than moving the memory (task flipping, P15). */
 
+#include "plan/home/pool.h"
 #include "plan/home/thread-units.h"
 
 #include "plan/choose/nodes.h"
 
 #include <string.h>
-
-#define DISTANCE_HERE 10U
 
 /* Regrets less than a tenth of a busy thread apart are the same. */
 #define REGRET_STEP (100ULL << THREAD_USE_SHIFT)
@@ -513,7 +512,7 @@ static int decide_group(Planner *p, size_t index, uint64_t *taken)
     measure_nodes(&h);
     if (thread_units_gather(&h) < 0)
         return -ENOMEM;
-    if (weigh_units(&h)) {
+    if (weigh_units(&h) && !pool_decide(&h)) {
         solve(&h);
         sum_loads(&h);
         spills = spill(&h, h.cores);

@@ -11,6 +11,8 @@
  * are below 2^33, and demands below 2^12. */
 #define THREAD_USE_SHIFT 16U
 
+#define DISTANCE_HERE 10U
+
 typedef struct ThreadHomes {
     Planner *p;
     size_t group;

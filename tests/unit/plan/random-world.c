@@ -419,8 +419,10 @@ static void random_uses(Fixture *f, Random *r, const Renaming *renaming)
         else
             task->allowed = intern(f, set);
     }
-    for (size_t i = 0; i < w->n_groups; i++)
+    for (size_t i = 0; i < w->n_groups; i++) {
         w->groups[i].apart_usec = random_chance(r, 50) ? 0 : w->now_usec - random_roll(r, 3000000);
+        w->groups[i].pool_until_usec = random_chance(r, 80) ? 0 : w->now_usec + random_roll(r, 3000000);
+    }
 }
 
 /* So many threads need some nodes. */

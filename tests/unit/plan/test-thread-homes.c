@@ -275,6 +275,67 @@ static void test_pausing(void **state)
     }
 }
 
+static void set_load(Fixture *f, uint16_t run, uint16_t wait, uint16_t idle)
+{
+    Group *group = &f->world->groups[0];
+
+    for (pid_t tid = 10; tid < 14; tid++) {
+        Task *task = fixture_find(f, 10, tid);
+
+        task->run_permille = task->run_before_permille = task->run_ewma_permille = run;
+        task->wait_permille = task->wait_before_permille = task->wait_ewma_permille = wait;
+    }
+    group->run_permille = 4 * (uint32_t)run;
+    group->wait_permille = 4 * (uint32_t)wait;
+    group->want_permille = group->demand_permille = 4 * (uint32_t)(run + wait);
+    for (size_t i = 0; i < 4; i++)
+        f->world->cpus[i].busy_permille = f->world->cpus[i].busy_before_permille = 1000 - idle;
+}
+
+/* Four threads with a node each for two wait a quarter of what they want, while CPUs are idle for as long: they share
+ * all CPUs for two seconds. They keep that if they wait less then, and else have their nodes back; where no CPU is
+ * idle it is not tried. */
+static void test_pool(void **state)
+{
+    enum {
+        HELPS,
+        IN_VAIN,
+        FULL,
+        N_CASES
+    };
+
+    for (int i = 0; i < N_CASES; i++) {
+        CLEANUP(fixture_done) Fixture f;
+
+        start_apart(&f);
+        fixture_wait(&f, 20000000);
+        set_load(&f, 450, 150, i == FULL ? 0 : 400);
+        place(&f);
+        assert_nodes(&f, i == FULL ? (int[]){0, 0, 1, 1} : (int[]){-1, -1, -1, -1});
+        assert_int_equal(f.world->groups[0].pool_before_permille, i == FULL ? 0 : 250);
+        if (i == FULL)
+            continue;
+        fixture_wait(&f, 1900000);
+        place(&f);
+        assert_nodes(&f, (int[]){-1, -1, -1, -1});
+        assert_int_equal(f.plan.n_refused[PLAN_REASON_POOLED], 1);
+        fixture_wait(&f, 100000);
+        set_load(&f, i == HELPS ? 590 : 450, i == HELPS ? 10 : 150, 400);
+        place(&f);
+        assert_nodes(&f, i == HELPS ? (int[]){-1, -1, -1, -1} : (int[]){0, 0, 1, 1});
+        assert_int_equal(f.world->groups[0].pool_before_permille, 0);
+
+        /* For ten minutes. */
+        set_load(&f, 450, 150, 400);
+        fixture_wait(&f, 599000000);
+        place(&f);
+        assert_nodes(&f, i == HELPS ? (int[]){-1, -1, -1, -1} : (int[]){0, 0, 1, 1});
+        fixture_wait(&f, 1000000);
+        place(&f);
+        assert_nodes(&f, i == HELPS ? (int[]){0, 0, 1, 1} : (int[]){-1, -1, -1, -1});
+    }
+}
+
 /* When its home grows by a node, one of two threads on one of the others goes there. */
 static void test_home_grows(void **state)
 {
@@ -435,7 +496,7 @@ int main(void)
         cmocka_unit_test(test_start),          cmocka_unit_test(test_flip),
         cmocka_unit_test(test_moving),         cmocka_unit_test(test_little),
         cmocka_unit_test(test_others),         cmocka_unit_test(test_pausing),
-        cmocka_unit_test(test_home_grows),
+        cmocka_unit_test(test_home_grows),    cmocka_unit_test(test_pool),
         cmocka_unit_test(test_beside_others),  cmocka_unit_test(test_stays_beside_its_own),
         cmocka_unit_test(test_mostly_private), cmocka_unit_test(test_one_too_many),
         cmocka_unit_test(test_shares),         cmocka_unit_test(test_no_chain),

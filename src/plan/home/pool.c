@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Whether the threads of a group that could have a node each are better off sharing all CPUs of its home.
+ *
+ * With a node each, all are beside their memory; but who pauses then waits where two of a node want its CPU at the same
+ * time, while one of another node is idle. How often that happens depends on how their pauses go together: two that
+ * wake each other never want it both. Averages do not say, so it is tried: where more is waited than being beside
+ * memory is worth, and as much is idle, they may use all of the home for some seconds. If they then wait less by at
+ * least as much, they keep it; else it is not tried again for as long. */
+
+#include "plan/home/pool.h"
+
+#include "plan/ablation.h"
+#include "world/load.h"
+
+/* Choices of ours: how long that lasts, what is more than noise, and what far memory costs: from who waits for memory
+ * two fifths of its time it takes a quarter (80 : 135 ns). */
+#define LASTS_USEC 600000000U
+#define GAIN_LEAST 100U /* permille */
+#define WORTH_PART 4U
+
+/* What it is worth that the threads are beside their memory, and not as far from it as the nodes of the home are from
+ * each other on average; permille of the CPU time they want. */
+static uint32_t worth_permille(const ThreadHomes *h)
+{
+    const Topology *topology = h->p->world->topology;
+    uint64_t far = 1, sum = 0, n = 0;
+
+    for (size_t i = 0; i < (size_t)h->n_nodes * h->n_nodes; i++)
+        far = MAX(far, topology->distances[i] - MIN(topology->distances[i], DISTANCE_HERE));
+    for (uint32_t i = 0; i < h->n_nodes; i++)
+        for (uint32_t k = 0; k < h->n_nodes; k++)
+            if (h->capacity[i] > 0 && h->capacity[k] > 0) {
+                uint32_t distance = topology->distances[(size_t)i * h->n_nodes + k];
+
+                sum += distance - MIN(distance, DISTANCE_HERE);
+                n++;
+            }
+    return MAX((uint32_t)(sum * 1000 / (far * MAX(n, 1U) * WORTH_PART)), GAIN_LEAST);
+}
+
+/* What the CPUs of the home are idle, in two ticks, and so could be had by waiting less; permille of what the threads
+ * want. */
+static uint64_t idle_permille(const ThreadHomes *h)
+{
+    const World *world = h->p->world;
+    const Topology *topology = world->topology;
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < h->n_nodes; i++)
+        for (int k = h->capacity[i] > 0 ? hwloc_bitmap_first(topology->nodes[i].cpus) : -1; k >= 0;
+             k = hwloc_bitmap_next(topology->nodes[i].cpus, k)) {
+            uint32_t busy = (uint32_t)world->cpus[k].busy_permille + world->cpus[k].busy_before_permille;
+
+            if (hwloc_bitmap_isset(h->p->s->usable, (unsigned)k))
+                sum += 2 * LOAD_FULL_PERMILLE - MIN(busy, 2 * LOAD_FULL_PERMILLE);
+        }
+    return sum * 500 / MAX(world->groups[h->group].want_permille, 1U);
+}
+
+static bool is_tried(const ThreadHomes *h, const Group *group, const PlannerGroup *g)
+{
+    uint64_t now = h->p->world->now_usec, since = MAX(group->apart_usec, group->last_home_usec);
+
+    if (now < group->pool_next_usec || now - MIN(since, now) < PLANNER_POOL_USEC || g->moves ||
+        now - MIN(group->first_seen_usec, now) < h->policy->settle_usec ||
+        MIN(g->wait_permille, idle_permille(h)) < worth_permille(h))
+        return false;
+    for (size_t i = 0; i < h->n; i++)
+        if (!h->units[i].free && h->units[i].now < 0)
+            return false;
+    return true;
+}
+
+/* Whether they wait less now than in the trial's beginning, by more than being beside memory is worth and by more than
+ * all others wait for it. Not if some have nodes: something came between. */
+static bool has_helped(const ThreadHomes *h, const Group *group, const PlannerGroup *g)
+{
+    const World *world = h->p->world;
+    uint64_t others = 0,
+             less = group->pool_before_permille - MIN(g->wait_permille, group->pool_before_permille),
+             more = g->others_permille - MIN(group->pool_others_permille, g->others_permille);
+
+    for (size_t i = 0; i < h->n; i++)
+        if (h->units[i].now >= 0)
+            return false;
+    for (size_t i = 0; i < world->n_groups; i++)
+        others += i != h->group ? world->groups[i].want_permille : 0;
+    return less * group->want_permille >= worth_permille(h) * (uint64_t)group->want_permille + more * others;
+}
+
+bool pool_decide(const ThreadHomes *h)
+{
+    const Group *group = &h->p->world->groups[h->group];
+    const PlannerGroup *g = &h->p->s->groups[h->group];
+    PlanPool pool = {.group_id = group->id, .next_usec = group->pool_next_usec};
+    uint64_t now = h->p->world->now_usec;
+    bool trial = group->pool_before_permille > 0, helps;
+
+    if (!rule_holds(h->p->world, ABLATION_POOL))
+        return false;
+    if (now < group->pool_until_usec) {
+        planner_refuse_group(h->p, MECHANISM_CONVERGE, PLAN_REASON_POOLED, group, g->wait_permille,
+                             worth_permille(h));
+        return true;
+    }
+    helps = trial ? has_helped(h, group, g) : is_tried(h, group, g);
+    if (!trial && !helps)
+        return false;
+    if (trial) {
+        pool.until_usec = helps ? now + LASTS_USEC : 0;
+        pool.next_usec = now + LASTS_USEC;
+    } else {
+        pool.until_usec = now + PLANNER_POOL_USEC;
+        pool.before_permille = g->wait_permille;
+        pool.others_permille = g->others_permille;
+    }
+    planner_pool(h->p, &pool);
+    return helps;
+}
