@@ -64,6 +64,7 @@ TWINS = {
         ("it is not known whose memory it is", {"Evidence=write": "Evidence=residency"}),
         ("memory stays where it is", {"Evidence=write": "Evidence=write\nFollow=no"}),
     ],
+    "s-back": [("what has moved stays for a minute", {"Mode=auto": "Mode=auto\nMinResidencySec=1min"})],
     "s-near": [("being apart costs the same where all is near", {"Policies=auto": "Policies=auto\nOff=sorted"})],
     "s-stays": [("memory stays where it is", {"Policies=auto": "Policies=auto\nOff=stays"})],
     "s-streams": [

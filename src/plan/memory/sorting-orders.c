@@ -86,7 +86,7 @@ static int remember(Sorting *sorting, const SortingMove *move, uint64_t now_usec
     for (uint64_t block = first; block <= last; block++) {
         if (!GROW(sorting->past, sorting->past_capacity, sorting->n_past + 1))
             return -ENOMEM;
-        sorting->past[sorting->n_past++] = (SortingPast){block, move->from, now_usec, 1};
+        sorting->past[sorting->n_past++] = (SortingPast){block, move->from, now_usec, 1, 1};
     }
     return 0;
 }
@@ -101,10 +101,14 @@ static void tidy(Sorting *sorting)
     for (size_t i = 0; i < sorting->n_past; i++) {
         SortingPast *past = &sorting->past[i], *next = past + 1;
 
-        if (i + 1 == sorting->n_past || next->block != past->block)
+        if (i + 1 == sorting->n_past || next->block != past->block) {
             sorting->past[n++] = *past;
-        else if (next->from.i == past->from.i)
+        } else if (next->from.i == past->from.i) {
             next->n_tries += past->n_tries;
+            next->n_moves = past->n_moves;
+        } else {
+            next->n_moves += past->n_moves;
+        }
     }
     sorting->n_past = n;
 }

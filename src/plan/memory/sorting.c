@@ -21,6 +21,11 @@
  * ours: longer than who wanders stays by chance. */
 #define STAYS_USEC 5000000U
 
+/* So long what has moved does not go back, and up to 2^BACK_DOUBLINGS times as long after more moves. A choice of
+ * ours. */
+#define BACK_USEC      5000000ULL
+#define BACK_DOUBLINGS 16
+
 int sorting_init(Sorting *sorting, uint32_t n_nodes)
 {
     *sorting = (Sorting){
@@ -145,6 +150,13 @@ static SortingPast *find_past(const Sorting *sorting, uint64_t block)
     return end > 0 && sorting->past[end - 1].block == block ? &sorting->past[end - 1] : NULL;
 }
 
+/* How long a block stays away from where it came from: who is seen to use it first is not always who uses it. So it may
+ * go back soon, and then each time after twice as long, up to PingPongSec=. */
+static uint64_t back_usec(const Policy *policy, const SortingPast *past)
+{
+    return MIN(policy->ping_pong_usec, BACK_USEC << MIN(past->n_moves - 1, BACK_DOUBLINGS));
+}
+
 /* What moved a while ago, or did not move though it was to several times. */
 bool sorting_rests(const Sorting *sorting, const SortingLook *look, uint64_t block, NodeIx from, NodeIx to)
 {
@@ -155,13 +167,13 @@ bool sorting_rests(const Sorting *sorting, const SortingLook *look, uint64_t blo
         return false;
     return age < look->policy->min_residency_usec ||
            (past->n_tries >= BLOCKS_TRIES && from.i == past->from.i) ||
-           (to.i == past->from.i && age < look->policy->ping_pong_usec);
+           (to.i == past->from.i && age < back_usec(look->policy, past));
 }
 
 /* What happened too long ago to matter. */
 static void forget(Sorting *sorting, const SortingLook *look)
 {
-    uint64_t keep = MAX(look->policy->min_residency_usec, look->policy->ping_pong_usec);
+    uint64_t keep = MAX(look->policy->min_residency_usec, 2 * look->policy->ping_pong_usec);
     size_t n = 0;
 
     for (size_t i = 0; i < sorting->n_past; i++)

@@ -27,6 +27,7 @@ typedef struct SortingPast {
     NodeIx from;
     uint64_t usec;
     uint32_t n_tries; /* moves from there in a row */
+    uint32_t n_moves; /* moves from anywhere, none of which was forgotten before the next; tries are one */
 } SortingPast;
 
 /* Threads that share memory. */

@@ -103,6 +103,40 @@ static void test_rest(void **state)
     done(&b);
 }
 
+/* What goes back and forth does so after 5, 10, 20, and so many seconds. */
+static void test_back(void **state)
+{
+    PlanUse use;
+    Bench b;
+
+    setup(&b);
+    b.policy->min_residency_usec = SEC;
+    b.policy->ping_pong_usec = 60 * SEC;
+    b.user[0] = ON_1;
+    rounds(&b, 3);
+    judge(&b);
+    assert_true(order(&b, &use));
+    carry_out(&b, &use);
+    for (unsigned i = 0, secs = 5; i < 6; i++, secs = MIN(2 * secs, 60U)) {
+        uint64_t moved_usec = b.f.world->now_usec, n_resting = b.sorting.n_resting;
+
+        rounds(&b, 3);
+        judge(&b);
+        fixture_find(&b.f, PID, ON_1)->home_node.i = (int32_t)(i % 2);
+        b.f.world->now_usec += secs * SEC - SEC / 2;
+        rounds(&b, 3);
+        b.f.world->now_usec = moved_usec + secs * SEC - 1;
+        judge(&b);
+        assert_int_equal(b.sorting.n_moves, 0);
+        assert_true(b.sorting.n_resting > n_resting);
+        b.f.world->now_usec = moved_usec + secs * SEC;
+        judge(&b);
+        assert_true(order(&b, &use));
+        carry_out(&b, &use);
+    }
+    done(&b);
+}
+
 /* What is refused is not tried, and goes as soon as it may. */
 static void test_refused(void **state)
 {
@@ -267,6 +301,7 @@ int main(void)
         cmocka_unit_test(test_own),
         cmocka_unit_test(test_apart),
         cmocka_unit_test(test_rest),
+        cmocka_unit_test(test_back),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_both_ways),
         cmocka_unit_test(test_foreign),
