@@ -123,7 +123,7 @@ TWINS = {
         ("all share all", {"SharedBy=8": ""}),
     ],
     "s-cpuset": [("all that is wanted in it counts on its nodes", {"Policies=auto": "Policies=auto\nOff=reach"})],
-    "s-pairs-pool": [("threads with a node each keep them", {"[Variant daemon]\nPolicies=auto": "[Variant daemon]\nPolicies=auto\nOff=pool"})],
+    "s-pairs-pool": [("threads with a node each keep them", {"Policies=auto": "Policies=auto\nOff=pool"})],
     "s-one-too-many": [("nobody makes room", {"Policies=auto": "Policies=auto\nOff=push"})],
     "s-divided": [("no team has nodes", {"Daemon=yes": "Off=divided"}), ("all share all", {"SharedBy=3": ""})],
     "s-serial": [
