@@ -306,6 +306,13 @@ static uint64_t add_usec(uint64_t a, uint64_t b)
     return b < UINT64_MAX - a ? a + b : UINT64_MAX;
 }
 
+/* What was tried in one home says nothing about another one. */
+static void forget_pool(Group *group)
+{
+    group->pool_until_usec = group->pool_next_usec = 0;
+    group->pool_before_permille = group->pool_others_permille = 0;
+}
+
 static void move_group(const Commit *c, Group *group, const PlanHome *home, bool unsettled)
 {
     const Policy *policy = group_policy(c->world, c->policies, group->workload);
@@ -330,6 +337,7 @@ static void move_group(const Commit *c, Group *group, const PlanHome *home, bool
     group->home_nodes = home->home_nodes;
     group->roams = !home->home;
     group->last_home_usec = unsettled ? 0 : now;
+    forget_pool(group);
 }
 
 /* When one of several homes fails, the others may have been meant as an exchange with it: the next plan is free to
@@ -458,8 +466,10 @@ static int forget_homes(const Commit *c)
     for (size_t i = 0; i < c->plan->n_actions; i++) {
         Group *group = world_group_by_id(c->world, c->plan->actions[i].group_id);
 
-        if (ends_home(&c->plan->actions[i]) && group && !ours[group - c->world->groups])
+        if (ends_home(&c->plan->actions[i]) && group && !ours[group - c->world->groups]) {
             group->home = group->home_nodes = NULL;
+            forget_pool(group);
+        }
     }
     return 0;
 }

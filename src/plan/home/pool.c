@@ -11,11 +11,13 @@
 #include "plan/home/pool.h"
 
 #include "plan/ablation.h"
+#include "plan/choose/choose.h"
 #include "world/load.h"
 
-/* Choices of ours: how long that lasts, what is more than noise, and what far memory costs: from who waits for memory
- * two fifths of its time it takes a quarter (80 : 135 ns). */
+/* Choices of ours: how long that lasts, when it is too late to say whether it helped, what is more than noise, and what
+ * far memory costs: from who waits for memory two fifths of its time it takes a quarter (80 : 135 ns). */
 #define LASTS_USEC 600000000U
+#define LATE_USEC  10000000U
 #define GAIN_LEAST 100U /* permille */
 #define WORTH_PART 4U
 
@@ -45,6 +47,7 @@ static uint64_t idle_permille(const ThreadHomes *h)
 {
     const World *world = h->p->world;
     const Topology *topology = world->topology;
+    CpuMask cpuset = h->p->s->groups[h->group].cpuset;
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < h->n_nodes; i++)
@@ -52,28 +55,42 @@ static uint64_t idle_permille(const ThreadHomes *h)
              k = hwloc_bitmap_next(topology->nodes[i].cpus, k)) {
             uint32_t busy = (uint32_t)world->cpus[k].busy_permille + world->cpus[k].busy_before_permille;
 
-            if (hwloc_bitmap_isset(h->p->s->usable, (unsigned)k))
+            if (hwloc_bitmap_isset(h->p->s->usable, (unsigned)k) &&
+                (!cpuset || hwloc_bitmap_isset(cpuset, (unsigned)k)))
                 sum += 2 * LOAD_FULL_PERMILLE - MIN(busy, 2 * LOAD_FULL_PERMILLE);
         }
     return sum * 500 / MAX(world->groups[h->group].want_permille, 1U);
 }
 
+/* Whether all have a node, each for itself, and would get it anew: who shares with others, or keeps a node that it
+ * would not be given, might get another one after a trial. */
+static bool have_nodes(const ThreadHomes *h)
+{
+    for (size_t i = 0; i < h->n; i++) {
+        const PlannerUnit *unit = &h->units[i];
+        const Task *task = &h->p->world->tasks[unit->first];
+
+        if (unit->n_threads != 1 || unit->now < 0 || unit->demand > h->largest || !task->use ||
+            task->use->private_permille < PRIVATE_PERMILLE)
+            return false;
+    }
+    return true;
+}
+
+/* Not before its home has been judged, and for nobody who is only observed: there nothing would be different. */
 static bool is_tried(const ThreadHomes *h, const Group *group, const PlannerGroup *g)
 {
     uint64_t now = h->p->world->now_usec, since = MAX(group->apart_usec, group->last_home_usec);
 
-    if (now < group->pool_next_usec || now - MIN(since, now) < PLANNER_POOL_USEC || g->moves ||
-        now - MIN(group->first_seen_usec, now) < h->policy->settle_usec ||
-        MIN(g->wait_permille, idle_permille(h)) < worth_permille(h))
-        return false;
-    for (size_t i = 0; i < h->n; i++)
-        if (!h->units[i].free && h->units[i].now < 0)
-            return false;
-    return true;
+    return now >= group->pool_next_usec && now - MIN(since, now) >= PLANNER_POOL_USEC && !g->moves &&
+           (group->judge_usec == 0 || g->judged) && !h->p->limits->would &&
+           now - MIN(group->first_seen_usec, now) >= h->policy->settle_usec &&
+           MIN(g->wait_permille, idle_permille(h)) >= worth_permille(h) && have_nodes(h);
 }
 
 /* Whether they wait less now than in the trial's beginning, by more than being beside memory is worth and by more than
- * all others wait for it. Not if some have nodes: something came between. */
+ * all others wait for it. Not if something came between, or they want less than half of what they did: who sleeps does
+ * not wait. */
 static bool has_helped(const ThreadHomes *h, const Group *group, const PlannerGroup *g)
 {
     const World *world = h->p->world;
@@ -81,6 +98,9 @@ static bool has_helped(const ThreadHomes *h, const Group *group, const PlannerGr
              less = group->pool_before_permille - MIN(g->wait_permille, group->pool_before_permille),
              more = g->others_permille - MIN(group->pool_others_permille, g->others_permille);
 
+    if (world->now_usec - group->pool_until_usec > LATE_USEC || group->want_permille < CHOOSE_IDLE_PERMILLE ||
+        group->want_permille < group->demand_permille / 2)
+        return false;
     for (size_t i = 0; i < h->n; i++)
         if (h->units[i].now >= 0)
             return false;
@@ -89,7 +109,7 @@ static bool has_helped(const ThreadHomes *h, const Group *group, const PlannerGr
     return less * group->want_permille >= worth_permille(h) * (uint64_t)group->want_permille + more * others;
 }
 
-bool pool_decide(const ThreadHomes *h)
+bool pool_decide(const ThreadHomes *h, bool may_be_apart)
 {
     const Group *group = &h->p->world->groups[h->group];
     const PlannerGroup *g = &h->p->s->groups[h->group];
@@ -97,14 +117,15 @@ bool pool_decide(const ThreadHomes *h)
     uint64_t now = h->p->world->now_usec;
     bool trial = group->pool_before_permille > 0, helps;
 
-    if (!rule_holds(h->p->world, ABLATION_POOL))
+    /* With another home all of this is forgotten (plan_commit()). */
+    if (!rule_holds(h->p->world, ABLATION_POOL) || g->home != group->home || g->roams != group->roams)
         return false;
     if (now < group->pool_until_usec) {
         planner_refuse_group(h->p, MECHANISM_CONVERGE, PLAN_REASON_POOLED, group, g->wait_permille,
                              worth_permille(h));
         return true;
     }
-    helps = trial ? has_helped(h, group, g) : is_tried(h, group, g);
+    helps = may_be_apart && (trial ? has_helped(h, group, g) : is_tried(h, group, g));
     if (!trial && !helps)
         return false;
     if (trial) {

@@ -507,12 +507,13 @@ static int decide_group(Planner *p, size_t index, uint64_t *taken)
         .n_nodes = p->world->topology->n_nodes,
         .taken = taken,
     };
-    bool spills;
+    bool spills, may_be_apart;
 
     measure_nodes(&h);
     if (thread_units_gather(&h) < 0)
         return -ENOMEM;
-    if (weigh_units(&h) && !pool_decide(&h)) {
+    may_be_apart = weigh_units(&h);
+    if (!pool_decide(&h, may_be_apart) && may_be_apart) {
         solve(&h);
         sum_loads(&h);
         spills = spill(&h, h.cores);

@@ -106,8 +106,8 @@ bool follow_is_time(const Follow *f)
 
     if (follow_is_kernels(world, f->policy, f->process, f->to))
         return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_KERNEL_BALANCES, 0, 0);
-    if (planner_tries_pool(world, f->group))
-        return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_USE_AWAITED, 0, 0);
+    if (planner_tries_pool(world, f->group) && follow_home_usec(f) < world->now_usec)
+        return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_POOLED, 0, 0);
     if (world->memory_pressure_permille > f->policy->max_pressure_permille)
         return follow_refuse(f, MECHANISM_SHORTAGE, PLAN_REASON_MEMORY_PRESSURE,
                              world->memory_pressure_permille, f->policy->max_pressure_permille);

@@ -166,7 +166,7 @@ bool sorting_rests(const Sorting *sorting, const SortingLook *look, uint64_t blo
     if (!past || !rule_holds(look->world, ABLATION_REST))
         return false;
     return age < look->policy->min_residency_usec ||
-           (past->n_tries >= BLOCKS_TRIES && from.i == past->from.i) ||
+           (past->n_tries >= BLOCKS_TRIES && from.i == past->from.i && age < look->policy->ping_pong_usec) ||
            (to.i == past->from.i && age < back_usec(look->policy, past));
 }
 

@@ -5,8 +5,8 @@
  *
  * A round that counted is judged block by block (plan/memory/blocks.h). Memory that moves to users is in one request
  * for all nodes, interleaved memory in another. The next judgement comes only when these are over: a block would count
- * as tried in vain while it waits. Memory that moved rests for MinResidencySec=, and does not return to where it was
- * within PingPongSec (I7). */
+ * as tried in vain while it waits. Memory that moved rests for MinResidencySec=, and returns to where it was after
+ * five seconds at the earliest, and each time after twice as long, up to PingPongSec= (I7). */
 
 #include "plan/ablation.h"
 #include "plan/buddies.h"

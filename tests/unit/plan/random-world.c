@@ -421,7 +421,12 @@ static void random_uses(Fixture *f, Random *r, const Renaming *renaming)
     }
     for (size_t i = 0; i < w->n_groups; i++) {
         w->groups[i].apart_usec = random_chance(r, 50) ? 0 : w->now_usec - random_roll(r, 3000000);
-        w->groups[i].pool_until_usec = random_chance(r, 80) ? 0 : w->now_usec + random_roll(r, 3000000);
+        if (random_chance(r, 60))
+            continue;
+        w->groups[i].pool_until_usec = w->now_usec + 2000000 - random_roll(r, 4000000);
+        w->groups[i].pool_next_usec = random_chance(r, 50) ? 0 : w->now_usec + random_roll(r, 3000000);
+        w->groups[i].pool_before_permille = random_chance(r, 50) ? 0 : random_roll(r, 1000);
+        w->groups[i].pool_others_permille = random_roll(r, 1000);
     }
 }
 

@@ -39,7 +39,7 @@ static void test_worlds(void **state)
         fixture_commit(&f, NULL);
         /* With homes, when this one was early with them for a group that is new. */
         fixture_plan(&f, f.limits.slow_tick || f.plan.n_homes > 0);
-        if (!cut && f.plan.n_actions + f.plan.n_homes > 0) {
+        if (!cut && f.plan.n_actions + f.plan.n_homes + f.plan.n_pools > 0) {
             CLEANUP_FREE char *text = plan_format(f.world, &f.plan);
 
             (void)fprintf(stderr, "# again:\n%s# after:\n%s", text,

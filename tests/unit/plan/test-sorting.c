@@ -71,7 +71,7 @@ static void test_apart(void **state)
     }
 }
 
-/* I7: what moved stays for MinResidencySec=, and does not go back for PingPongSec=. */
+/* I7: what moved stays for MinResidencySec=, and does not go back soon. */
 static void test_rest(void **state)
 {
     PlanUse use;
