@@ -121,8 +121,9 @@ bool pool_decide(const ThreadHomes *h, bool may_be_apart)
     if (!rule_holds(h->p->world, ABLATION_POOL) || g->home != group->home || g->roams != group->roams)
         return false;
     if (now < group->pool_until_usec) {
-        planner_refuse_group(h->p, MECHANISM_CONVERGE, PLAN_REASON_POOLED, group, g->wait_permille,
-                             worth_permille(h));
+        if (may_be_apart)
+            planner_refuse_group(h->p, MECHANISM_CONVERGE, PLAN_REASON_POOLED, group, g->wait_permille,
+                                 worth_permille(h));
         return true;
     }
     helps = may_be_apart && (trial ? has_helped(h, group, g) : is_tried(h, group, g));
