@@ -17,10 +17,10 @@
 #include "plan/group.h"
 #include "plan/memory/follow-internal.h"
 
-#define MECHANISM_FIXED    3  /* P3 */
-#define MECHANISM_GUARDS   7  /* P7 */
-#define MECHANISM_PACK     15 /* P15 */
-#define MECHANISM_FREEZE   16 /* P16 */
+#define MECHANISM_FIXED  3  /* P3 */
+#define MECHANISM_GUARDS 7  /* P7 */
+#define MECHANISM_PACK   15 /* P15 */
+#define MECHANISM_FREEZE 16 /* P16 */
 
 /* Who ran and waited less did not work in a tick. */
 #define WORK_PERMILLE 50U

@@ -26,10 +26,8 @@
 static uint32_t worth_permille(const ThreadHomes *h)
 {
     const Topology *topology = h->p->world->topology;
-    uint64_t far = 1, sum = 0, n = 0;
+    uint64_t far = thread_units_farthest(topology) - DISTANCE_HERE, sum = 0, n = 0;
 
-    for (size_t i = 0; i < (size_t)h->n_nodes * h->n_nodes; i++)
-        far = MAX(far, topology->distances[i] - MIN(topology->distances[i], DISTANCE_HERE));
     for (uint32_t i = 0; i < h->n_nodes; i++)
         for (uint32_t k = 0; k < h->n_nodes; k++)
             if (h->capacity[i] > 0 && h->capacity[k] > 0) {
@@ -70,7 +68,7 @@ static bool have_nodes(const ThreadHomes *h)
         const PlannerUnit *unit = &h->units[i];
         const Task *task = &h->p->world->tasks[unit->first];
 
-        if (unit->n_threads != 1 || unit->now < 0 || unit->demand > h->largest || !task->use ||
+        if (unit->n_threads != 1 || unit->now < 0 || !buddies_fit(unit->demand, h->largest) || !task->use ||
             task->use->private_permille < PRIVATE_PERMILLE)
             return false;
     }

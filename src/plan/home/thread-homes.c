@@ -103,15 +103,6 @@ static bool is_too_large(const ThreadHomes *h, const PlannerUnit *unit)
            (unit->n_threads > 1 && unit->demand * held / want > h->largest * 3 / 2);
 }
 
-static uint64_t farthest(const Topology *topology)
-{
-    uint64_t most = DISTANCE_HERE + 1;
-
-    for (size_t i = 0; i < (size_t)topology->n_nodes * topology->n_nodes; i++)
-        most = MAX(most, topology->distances[i]);
-    return most;
-}
-
 /* For a part of a set what is on a node that is half as far as the farthest counts as half beside it (P11): from what
  * lies there to how near all of it is. Others have all they use beside them in the end; what parts share stays on the
  * nodes of all of them. */
@@ -131,7 +122,7 @@ static void weigh_distances(const ThreadHomes *h, uint64_t *use, uint64_t most)
 /* Returns whether there are two units for two nodes. */
 static bool weigh_units(ThreadHomes *h)
 {
-    uint64_t most = farthest(h->p->world->topology);
+    uint64_t most = thread_units_farthest(h->p->world->topology);
     size_t n = 0;
 
     for (size_t i = 0; i < h->n; i++) {

@@ -9,6 +9,15 @@
 #define PLENTIFUL_PART 2U
 #define APART_PERCENT  133U
 
+uint64_t thread_units_farthest(const Topology *topology)
+{
+    uint64_t most = DISTANCE_HERE + 1;
+
+    for (size_t i = 0; i < (size_t)topology->n_nodes * topology->n_nodes; i++)
+        most = MAX(most, topology->distances[i]);
+    return most;
+}
+
 static bool pauses(const Task *task)
 {
     uint32_t demand = buddies_demand(task);

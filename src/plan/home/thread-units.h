@@ -11,7 +11,7 @@
  * are below 2^33, and demands below 2^12. */
 #define THREAD_USE_SHIFT 16U
 
-#define DISTANCE_HERE 10U
+#define DISTANCE_HERE 10U /* ACPI SLIT: a node to itself */
 
 typedef struct ThreadHomes {
     Planner *p;
@@ -32,3 +32,6 @@ typedef struct ThreadHomes {
 /* Finds the units of the group, and what each uses. `p`, `group`, `policy`, `n_nodes` and `largest` are told. Returns 0
  * or -ENOMEM. */
 int thread_units_gather(ThreadHomes *h);
+
+/* The largest distance of two nodes; above DISTANCE_HERE. */
+uint64_t thread_units_farthest(const Topology *topology);

@@ -293,13 +293,14 @@ static void set_load(Fixture *f, uint16_t run, uint16_t wait, uint16_t idle)
 }
 
 /* Four threads with a node each for two wait a quarter of what they want, while CPUs are idle for as long: they share
- * all CPUs for two seconds. They keep that if they wait less then, and else have their nodes back; where no CPU is
- * idle it is not tried. */
+ * all CPUs for two seconds. They keep that if they wait less then, and else have their nodes back, as when nobody looks
+ * in time; where no CPU is idle it is not tried. */
 static void test_pool(void **state)
 {
     enum {
         HELPS,
         IN_VAIN,
+        LATE,
         FULL,
         N_CASES
     };
@@ -319,8 +320,8 @@ static void test_pool(void **state)
         place(&f);
         assert_nodes(&f, (int[]){-1, -1, -1, -1});
         assert_int_equal(f.plan.n_refused[PLAN_REASON_POOLED], 1);
-        fixture_wait(&f, 100000);
-        set_load(&f, i == HELPS ? 590 : 450, i == HELPS ? 10 : 150, 400);
+        fixture_wait(&f, i == LATE ? 10100001 : 100000);
+        set_load(&f, i == IN_VAIN ? 450 : 590, i == IN_VAIN ? 150 : 10, 400);
         place(&f);
         assert_nodes(&f, i == HELPS ? (int[]){-1, -1, -1, -1} : (int[]){0, 0, 1, 1});
         assert_int_equal(f.world->groups[0].pool_before_permille, 0);
