@@ -379,8 +379,8 @@ static uint32_t spill_node(const ThreadHomes *h, const PlannerUnit *unit, uint64
 }
 
 /* In whole threads: as many as are too many, as far as there is room for them. Of a unit of which some have most of
- * what they use for their own all of them or none: each of these is a unit of its own as soon as it is elsewhere, and
- * as one it leaves a crowded node. Returns whether any go. */
+ * what they use for their own all of them or none, and only where keep() would leave the last of them: each of these is
+ * a unit of its own as soon as it is elsewhere, and as one it leaves a crowded node. Returns whether any go. */
 static bool spill_unit(ThreadHomes *h, PlannerUnit *unit, const uint64_t *sizes)
 {
     uint64_t one = MAX(unit->demand / unit->n_threads, 1U), noise = one / SPILL_NOISE_PART;
@@ -389,7 +389,7 @@ static bool spill_unit(ThreadHomes *h, PlannerUnit *unit, const uint64_t *sizes)
     uint64_t many = (over + one - 1) / one,
              may = MIN((room_on(h, to, sizes) + noise) / one, unit->n_threads - 1U);
 
-    if (unit->any_private && many > may)
+    if (unit->any_private && (many > may || h->load[to] + many * one > share_of(h, to) + one))
         return false;
     many = MIN(many, may);
     if (many == 0)
