@@ -320,6 +320,18 @@ static void local_range(const World *world, const Process *process, const Group 
     *ret_most = (group->home && follows) || spreads ? 1000 : *ret_least;
 }
 
+/* At most so much of its running time is memory, and so much is assumed. What is counted are misses; what they cost is
+ * not known, nor how far they went. */
+static double memory_most(const Process *process)
+{
+    return process->stall_usec > 0 ? MIN(2.0 * process->stall_permille / 1000.0, 1.0) : 1.0;
+}
+
+static double memory_expected(const Process *process)
+{
+    return process->stall_usec > 0 ? MIN(process->stall_permille / 1000.0, 0.5) : 0.5;
+}
+
 bool would_gain(const World *world, const Process *process, const Group *group, bool follows, bool spreads,
                 const WouldNow *now, WouldGain *ret)
 {
@@ -333,14 +345,15 @@ bool would_gain(const World *world, const Process *process, const Group *group, 
     if (then_least == WOULD_UNKNOWN)
         return false;
     n_nodes = group->home && follows ? hwloc_bitmap_weight(group->home_nodes) : outlook.spread;
-    least = speed(outlook.far * DISTANCE_MOST, (double)now->local + now->local_noise, then_least, 1.0, 0.0);
+    least = speed(outlook.far * DISTANCE_MOST, (double)now->local + now->local_noise, then_least,
+                  memory_most(process), 0.0);
     /* What threads of several nodes share and write is in the caches of the others, wherever its memory is. */
     local = would_gather(world, process, group) ? 0.0 : (double)now->local - now->local_noise;
-    most = speed(outlook.far * DISTANCE_MOST, local, then_most, 1.0, waits);
+    most = speed(outlook.far * DISTANCE_MOST, local, then_most, memory_most(process), waits);
     *ret = (WouldGain){
         .least = to_permille(MIN(least, 1.0) * MIN(n_nodes / outlook.spread, 1.0)) - WOULD_GAIN_NOISE,
-        .expected =
-            to_permille(speed(outlook.far, now->local, (then_least + then_most) / 2.0, 0.5, waits / 2)),
+        .expected = to_permille(speed(outlook.far, now->local, (then_least + then_most) / 2.0,
+                                      memory_expected(process), waits / 2)),
         .most = to_permille(MAX(most, 1.0 / (1.0 - waits))) + WOULD_GAIN_NOISE,
     };
     return true;

@@ -3,11 +3,14 @@
 #include "probe/progress.h"
 
 #include <linux/perf_event.h>
+#include <stddef.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 typedef struct Count {
-    int cycles_fd, instructions_fd; /* the former leads: both count at the same time, or neither does */
+    int cycles_fd, instructions_fd; /* the former leads: all count at the same time, or none does */
+    int misses_fd;                  /* -1: they are not counted */
 } Count;
 
 struct Progress {
@@ -40,6 +43,9 @@ static int open_count(const ProgressEvents *events, pid_t tid, Count *ret)
         (void)close(ret->cycles_fd);
         return ret->instructions_fd;
     }
+    ret->misses_fd = open_event(events->type, events->misses, tid, ret->cycles_fd);
+    if (ret->misses_fd < 0)
+        ret->misses_fd = -1;
     return 0;
 }
 
@@ -49,6 +55,7 @@ int progress_begin(const ProgressEvents *events, const pid_t *tids, size_t n_tid
         .type = PERF_TYPE_HARDWARE,
         .instructions = PERF_COUNT_HW_INSTRUCTIONS,
         .cycles = PERF_COUNT_HW_CPU_CYCLES,
+        .misses = PERF_COUNT_HW_CACHE_MISSES,
     };
     CLEANUP(progress_free_p) Progress *progress = calloc(1, sizeof(*progress));
     int r = -ESRCH;
@@ -72,21 +79,42 @@ int progress_begin(const ProgressEvents *events, const pid_t *tids, size_t n_tid
 
 ProgressCounts progress_read(const Progress *progress)
 {
-    ProgressCounts sum = {0};
+    ProgressCounts sum = {.misses_known = true};
 
     for (size_t i = 0; i < progress->n; i++) {
+        const Count *count = &progress->counts[i];
         struct {
-            uint64_t n, cycles, instructions;
-        } values;
+            uint64_t n, cycles, instructions, misses;
+        } values = {0};
+        size_t size = count->misses_fd >= 0 ? sizeof(values) : offsetof(typeof(values), misses);
 
-        if (read(progress->counts[i].cycles_fd, &values, sizeof(values)) != (ssize_t)sizeof(values) ||
-            values.n != 2)
+        if (read(count->cycles_fd, &values, size) != (ssize_t)size || values.n != size / sizeof(uint64_t) - 1)
             continue;
         sum.cycles += values.cycles;
         sum.instructions += values.instructions;
+        sum.misses += values.misses;
+        sum.misses_known &= count->misses_fd >= 0;
         sum.n_threads++;
     }
     return sum;
+}
+
+const char *progress_explain(int error)
+{
+    switch (error) {
+    case ENOENT:
+    case ENODEV:
+    case EOPNOTSUPP:
+    case ENOSYS:
+        return "the processor shows no counters";
+    case EACCES:
+    case EPERM:
+        return "counting is not permitted (kernel.perf_event_paranoid, or a container)";
+    case ESRCH:
+        return "none of its threads ran";
+    default:
+        return strerror(error);
+    }
 }
 
 Progress *progress_free(Progress *progress)
@@ -94,8 +122,9 @@ Progress *progress_free(Progress *progress)
     if (!progress)
         return NULL;
     for (size_t i = 0; i < progress->n; i++) {
-        (void)close(progress->counts[i].instructions_fd);
-        (void)close(progress->counts[i].cycles_fd);
+        close_p(&progress->counts[i].misses_fd);
+        close_p(&progress->counts[i].instructions_fd);
+        close_p(&progress->counts[i].cycles_fd);
     }
     free(progress);
     return NULL;

@@ -142,6 +142,10 @@ typedef struct Process {
     uint64_t node_bytes_usec; /* when that was measured; 0 exactly when it is not known */
     uint64_t bound_bytes;     /* of it, with a memory policy that names nodes */
     uint64_t grown_bytes;     /* how much more that is than what was known before */
+    /* Of the time its threads run in user mode, they wait for memory for so much at most, by what processors count
+     * (plan/scan/stall.h), as known since `stall_usec`; 0: it is not. It is counted again from `stall_due_usec` on. */
+    uint16_t stall_permille;
+    uint64_t stall_usec, stall_due_usec;
     MemoryMove memory;
     bool memory_awaited; /* that is being found out for the first time: a moment later it is known */
     /* Who uses which part is being found out, or would be; till then it is not dealt out to several nodes. */

@@ -124,6 +124,11 @@ TWINS = {
     ],
     "s-cpuset": [("all that is wanted in it counts on its nodes", {"Policies=auto": "Policies=auto\nOff=reach"})],
     "s-pairs-pool": [("threads with a node each keep them", {"Policies=auto": "Policies=auto\nOff=pool"})],
+    "s-stall": [
+        ("what is counted decides nothing", {"Policies=auto": "Policies=auto\nOff=stall"}),
+        ("nothing is counted", {"[Workload work]": "Counters=no\n[Workload work]"}),
+        ("they have ten misses at once", {"MemoryBound=3%": "MemoryBound=3%\nMissOverlap=10"}),
+    ],
     "s-one-too-many": [("nobody makes room", {"Policies=auto": "Policies=auto\nOff=push"})],
     "s-divided": [("no team has nodes", {"Daemon=yes": "Off=divided"}), ("all share all", {"SharedBy=3": ""})],
     "s-serial": [

@@ -10,6 +10,7 @@
 #include "ctl/diagnose/survey.h"
 #include "ctl/terminal/style.h"
 #include "ctl/view.h"
+#include "plan/scan/stall.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -186,35 +187,30 @@ static int set_bandwidth(json_object *object, const Survey *survey)
     return 0;
 }
 
+static int set_counts(json_object *object, const ProgressCounts *counts)
+{
+    int stall = counts->misses_known ? stall_estimate(&(StallCounts){.instructions = counts->instructions,
+                                                                     .cycles = counts->cycles,
+                                                                     .misses = counts->misses})
+                                     : -ENODATA;
+
+    if (json_set_number(object, "ipc_permille",
+                        (uint64_t)((double)counts->instructions * 1000.0 / (double)counts->cycles)) < 0 ||
+        json_set_number(object, "ipc_threads", counts->n_threads) < 0)
+        return -ENOMEM;
+    return stall < 0 ? 0 : json_set_number(object, "stall_permille", (uint64_t)stall);
+}
+
 /* Of a process that was asked about; of many that would take many counters. */
 static int set_progress(json_object *object, const Survey *survey)
 {
     const ProgressCounts *counts = &survey->progress;
 
     if (counts->cycles > 0)
-        return json_set_number(object, "ipc_permille",
-                               (uint64_t)((double)counts->instructions * 1000.0 / (double)counts->cycles)) <
-                           0 ||
-                       json_set_number(object, "ipc_threads", counts->n_threads) < 0
-                   ? -ENOMEM
-                   : 0;
-    switch (survey->progress_error) {
-    case 0:
-        return counts->n_threads > 0 ? json_set_text(object, "ipc_why", "no counter was free") : 0;
-    case ENOENT:
-    case ENODEV:
-    case EOPNOTSUPP:
-    case ENOSYS:
-        return json_set_text(object, "ipc_why", "the processor shows no counters");
-    case EACCES:
-    case EPERM:
-        return json_set_text(object, "ipc_why",
-                             "counting is not permitted (kernel.perf_event_paranoid, or a container)");
-    case ESRCH:
-        return json_set_text(object, "ipc_why", "none of its threads ran");
-    default:
-        return json_set_text(object, "ipc_why", strerror(survey->progress_error));
-    }
+        return set_counts(object, counts);
+    if (survey->progress_error != 0)
+        return json_set_text(object, "ipc_why", progress_explain(survey->progress_error));
+    return counts->n_threads > 0 ? json_set_text(object, "ipc_why", "no counter was free") : 0;
 }
 
 static json_object *to_json(const Survey *survey, const SurveyFinding *finding)
@@ -346,6 +342,21 @@ static void print_would(json_object *object)
         view_line("Gain", "at most %.0f %% of its time", percent(object, "gain_most_permille"));
 }
 
+static void print_progress(json_object *object)
+{
+    int64_t n = view_number(object, "ipc_threads", 0), stall = view_number(object, "stall_permille", -1);
+    char waits[64] = "";
+
+    if (n == 0)
+        return;
+    if (stall >= 0)
+        (void)snprintf(waits, sizeof(waits), "; at most %" PRId64 " %% of its time it waits for memory",
+                       (stall + 9) / 10);
+    view_line("Progress", "%.2f instructions by cycle, of %" PRId64 " %s%s",
+              (double)view_number(object, "ipc_permille", 0) / 1000.0, n, human_noun(n, "thread", "threads"),
+              waits);
+}
+
 static void print_one(const CtlOptions *options, json_object *object)
 {
     bool alarm = view_bool(object, "alarm");
@@ -363,11 +374,7 @@ static void print_one(const CtlOptions *options, json_object *object)
                   view_string(object, "pinned_by"));
     if (view_bool(object, "memory_known"))
         view_line("Kernel", "NUMA balancing %s", view_bool(object, "kernel_balances") ? "on" : "off");
-    if (view_number(object, "ipc_threads", 0) > 0)
-        view_line("Progress", "%.2f instructions by cycle, of %" PRId64 " %s",
-                  (double)view_number(object, "ipc_permille", 0) / 1000.0,
-                  view_number(object, "ipc_threads", 0),
-                  human_noun(view_number(object, "ipc_threads", 0), "thread", "threads"));
+    print_progress(object);
     print_bandwidth(object);
     print_would(object);
     if (alarm)

@@ -129,6 +129,20 @@ static void print_memory(json_object *status)
               human_span((uint64_t)number(status, "memory_longest_usec"), longest, sizeof(longest)));
 }
 
+/* Of the processor: who waits for memory. */
+static void print_counters(json_object *status)
+{
+    const char *counters = view_string(status, "counters");
+    int64_t n = number(status, "counters_processes");
+    char cost[64];
+
+    if (strcmp(counters, "used") != 0)
+        view_line("Counters", "not used: %s", counters);
+    else
+        view_line("Counters", "used: %" PRId64 " %s, in %s of CPU time", n, human_noun(n, "count", "counts"),
+                  human_span((uint64_t)number(status, "counters_cpu_usec"), cost, sizeof(cost)));
+}
+
 static void print_kernel(json_object *status)
 {
     bool psi = view_bool(status, "psi");
@@ -144,6 +158,7 @@ static void print_kernel(json_object *status)
                                                  : "PSI without triggers",
               view_string(status, "cgroup"), view_bool(status, "cpuset_v1") ? ", cpuset v1" : "",
               view_bool(status, "numa") ? "NUMA" : "one node");
+    print_counters(status);
     /* Before Linux 6.2: threads get all of a cpuset when it changes, whatever they were given. */
     view_line("Means", "affinity%s%s%s; %" PRId64 " of %" PRId64 " cpusets confined",
               view_bool(status, "forgets_masks") ? " (lost when a cpuset changes)" : "",

@@ -11,6 +11,7 @@
 #include "base/parse.h"
 #include "base/time.h"
 #include "daemon/manager/evidence.h"
+#include "daemon/stall.h"
 #include "daemon/views/objects.h"
 #include "kernel/psi.h"
 #include "numaplace/messages.h"
@@ -404,6 +405,7 @@ int manager_new(const ManagerOptions *options, Log *log, Manager **ret)
         return r;
     manager_memory_start(manager);
     manager_evidence_start(manager);
+    manager_stall_start(manager);
     r = listen_for_clients(manager);
     if (r < 0)
         return r;
@@ -424,6 +426,7 @@ Manager *manager_free(Manager *manager)
     for (size_t i = 0; i < ARRAY_SIZE(manager->signal_sources); i++)
         sd_event_source_disable_unref(manager->signal_sources[i]);
     manager_evidence_free(manager);
+    manager_stall_free(manager);
     manager_memory_stop(manager);
     sd_event_unref(manager->event);
     plan_done(&manager->plan);
@@ -496,6 +499,7 @@ int manager_run(Manager *manager)
     r = loop(manager);
     manager_notify_stopping();
     manager_evidence_stop(manager);
+    manager_stall_stop(manager);
     manager_memory_stop(manager);
     r2 = stop(manager);
     return r < 0 ? r : r2;

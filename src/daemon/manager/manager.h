@@ -10,6 +10,7 @@
  *   manager/notify.c     messages to the service manager
  *   manager/memory.c     memory on its way to homes
  *   manager/evidence.c   which thread uses which memory
+ *   stall.c              and how much they wait for it
  *   manager/remember.c   outcomes of a plan: ring, log, signals
  *   manager/match.c      which policy a process is under (asked by probe)
  *   manager/reload.c     new configuration, policies or topology
@@ -80,6 +81,7 @@ typedef struct ManagerOptions {
     bool once; /* plan once, print the plan on standard output, stop */
     bool system_bus;
     const char *record; /* a file for all plans, NULL: none */
+    const struct ProgressEvents *counters; /* what is counted, NULL: what the processor has */
 } ManagerOptions;
 
 typedef enum ManagerMode {
@@ -128,6 +130,7 @@ typedef struct Manager {
     Orders *orders;       /* NULL: memory is not moved */
     sd_event_source *memory_source;
     struct ManagerEvidence *evidence; /* NULL: it was not tried who uses which memory */
+    struct ManagerStall *stall;       /* NULL: nor was it counted who waits for memory */
     Plan plan;                        /* of the last tick */
     Would would;                      /* of workloads that are only observed; of the last slow tick */
     PlanOutcome *outcomes;

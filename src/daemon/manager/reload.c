@@ -12,6 +12,7 @@
 #include "base/time.h"
 #include "daemon/manager/evidence.h"
 #include "daemon/manager/manager.h"
+#include "daemon/stall.h"
 #include "numaplace/messages.h"
 #include "plan/group.h"
 
@@ -224,6 +225,7 @@ int manager_rebuild(Manager *manager, Topology *topology)
         goto fail;
     manager_memory_start(manager);
     manager_evidence_start(manager);
+    manager_stall_start(manager);
     r = probe_discover(manager->probe, manager->world, now);
     if (r != -ENOMEM)
         r = 0; /* the next tick says what is wrong */
@@ -287,6 +289,7 @@ int manager_reload(Manager *manager, char **ret_error)
     }
     manager_notify_ready(manager);
     manager_evidence_reloaded(manager);
+    manager_stall_start(manager);
     manager->statistics.n_reloads++;
     manager->reloaded = true;
     pace_now(&manager->pace, time_now_usec());

@@ -9,6 +9,7 @@
 #include "base/time.h"
 #include "daemon/manager/evidence.h"
 #include "daemon/manager/manager.h"
+#include "daemon/stall.h"
 #include "numaplace/messages.h"
 #include "plan/home/sharing.h"
 
@@ -262,6 +263,7 @@ int manager_tick(Manager *manager)
         note_sensing(manager, "CPU times", sampled);
     if (manager->options.once && (sampled < 0 || !found))
         return sampled < 0 ? sampled : -EIO;
+    manager_stall_take_in(manager);
     cpu = time_thread_cpu_nsec();
     manager->statistics.probe_cpu_nsec += cpu - start;
 
@@ -292,6 +294,7 @@ int manager_tick(Manager *manager)
         r = manager_evidence_ticked(manager, slow || manager->plan.n_homes > 0);
         if (r < 0)
             return r;
+        manager_stall_begin(manager);
         if (manager->options.once)
             return sd_event_exit(manager->event, 0);
     }

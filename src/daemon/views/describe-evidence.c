@@ -3,7 +3,9 @@
 /* Which thread uses which memory, as far as known: of the whole machine, of a workload, of a process, and of a thread.
  */
 
+#include "base/time.h"
 #include "daemon/manager/evidence.h"
+#include "daemon/stall.h"
 #include "daemon/views/describe.h"
 #include "plan/group.h"
 
@@ -92,6 +94,16 @@ static void put_kind(Dict *dict, const Manager *manager, const Policy *policy, c
     dict_string(dict, "use_why", why ? why : "residency; no memory is looked at or moved here");
 }
 
+static void put_stall(Dict *dict, const ManagerStall *stall)
+{
+    dict_string(dict, "counters",
+                stall && stall->counting ? "used"
+                : stall && stall->why    ? stall->why
+                                         : "nobody's memory is looked at here");
+    dict_u64(dict, "counters_processes", stall ? stall->n_counted : 0);
+    dict_u64(dict, "counters_cpu_usec", stall ? stall->cpu_nsec / NSEC_PER_USEC : 0);
+}
+
 void describe_evidence(Dict *dict, Manager *manager)
 {
     const ManagerEvidence *evidence = manager->evidence;
@@ -103,6 +115,7 @@ void describe_evidence(Dict *dict, Manager *manager)
     dict_u32(dict, "use_left_out", evidence ? (uint32_t)evidence->n_left_out : 0);
     dict_u64(dict, "use_loop_cpu_usec", evidence ? evidence->take_in_nsec / 1000 : 0);
     put(dict, &sum);
+    put_stall(dict, manager->stall);
 }
 
 void describe_evidence_of_workload(Dict *dict, const Manager *manager, WorkloadIx workload)
@@ -161,5 +174,6 @@ void describe_use(Dict *dict, const Manager *manager, const Task *task)
     dict_u64(dict, "use_age_usec", use ? world->now_usec - MIN(use->measured_usec, world->now_usec) : 0);
     dict_i32(dict, "use_node",
              use && use->stay.node.i >= 0 ? (int32_t)world->topology->nodes[use->stay.node.i].os_index : -1);
-    dict_u64(dict, "use_node_age_usec", use ? use->measured_usec - MIN(use->stay.usec, use->measured_usec) : 0);
+    dict_u64(dict, "use_node_age_usec",
+             use ? use->measured_usec - MIN(use->stay.usec, use->measured_usec) : 0);
 }

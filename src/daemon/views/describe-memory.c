@@ -13,7 +13,8 @@ typedef struct MemorySum {
     uint64_t oldest_usec; /* of the readings */
     uint64_t all_bytes;
     uint32_t n_known, n_unknown;
-    uint64_t todo_bytes; /* of orders under way */
+    uint64_t stall_sum, stall_weight; /* of those of which it is known; by CPU time */
+    uint64_t todo_bytes;              /* of orders under way */
     uint32_t n_moving;
 } MemorySum;
 
@@ -21,6 +22,10 @@ static void add(MemorySum *sum, const Topology *topology, const Process *process
 {
     sum->todo_bytes += process->memory.todo_bytes;
     sum->n_moving += process->memory.to != NULL;
+    if (process->stall_usec > 0) {
+        sum->stall_weight += MAX(process->cpu_permille, 1U);
+        sum->stall_sum += (uint64_t)MAX(process->cpu_permille, 1U) * process->stall_permille;
+    }
     if (!process->node_bytes) {
         sum->n_unknown++;
         return;
@@ -85,6 +90,8 @@ static void put(Dict *dict, const Manager *manager, WorkloadIx workload, const M
     dict_u64(dict, "memory_age_usec", age);
     dict_u32(dict, "memory_unknown", sum->n_unknown);
     dict_u32(dict, "memory_strength_permille", MIN(strength_permille(world, sum), 1000U));
+    dict_i32(dict, "memory_stall_permille",
+             sum->stall_weight > 0 ? (int32_t)(sum->stall_sum / sum->stall_weight) : -1);
     dict_bool(dict, "memory_follows", follows(manager, workload));
     dict_bool(dict, "memory_striped", stripes(manager, workload));
     dict_u32(dict, "memory_moving", sum->n_moving);

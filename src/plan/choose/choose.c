@@ -282,6 +282,7 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
         .allowed = g->allowed & choose_nodes_of_policy(p->world->topology, policy) & with_cpus,
         .memory_bytes = memory,
         .memory_discount_permille = g->discount_permille,
+        .stall_discount_permille = choose_memory_stall_discount(p, g),
         .young = choose_is_young(p, group, policy) && !outgrown_holds(p, group),
     };
 

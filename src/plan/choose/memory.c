@@ -6,7 +6,7 @@
 #include "plan/choose/memory.h"
 #include "plan/group.h"
 #include "plan/memory/watch.h"
-
+#include "plan/scan/stall.h"
 
 #define KIB 1024U
 
@@ -54,6 +54,15 @@ static void note_moves(Planner *p, uint32_t n_nodes)
     }
 }
 
+/* Of whom it is not known, it may be all. */
+static void note_stall(PlannerGroup *g, const Process *process)
+{
+    uint64_t weight = MAX(process->cpu_permille, 1U);
+
+    g->stall_weight += weight;
+    g->stall_sum += weight * (process->stall_usec > 0 ? process->stall_permille : 1000U);
+}
+
 void choose_memory_gather(Planner *p, uint64_t *memory)
 {
     uint32_t n_nodes = p->world->topology->n_nodes;
@@ -66,6 +75,7 @@ void choose_memory_gather(Planner *p, uint64_t *memory)
             continue;
         p->s->groups[process->group.i].awaits_memory |= process->memory_awaited;
         p->s->groups[process->group.i].use_hidden |= process->use_hidden;
+        note_stall(&p->s->groups[process->group.i], process);
         p->s->groups[process->group.i].awaits_use |=
             process->use_awaited &&
             memory_watch_precedes_home(p->world, group_policy(p->world, p->policies, process->workload),
@@ -90,6 +100,13 @@ uint32_t choose_memory_discount(const Group *group, const PlannerGroup *g, const
     if (!g->memory_known)
         sum = g->known_bytes;
     return (uint32_t)(most - MIN(sum, PLANNER_MEMORY_MIN) * most / PLANNER_MEMORY_MIN);
+}
+
+uint32_t choose_memory_stall_discount(const Planner *p, const PlannerGroup *g)
+{
+    return rule_holds(p->world, ABLATION_STALL) && g->stall_weight > 0
+               ? stall_discount((uint32_t)(g->stall_sum / g->stall_weight))
+               : 0;
 }
 
 /* Half of what counts fully, 16 MiB, is more than a core's share of most caches. */

@@ -25,6 +25,9 @@ void choose_memory_complete(const Planner *p, const uint64_t *ran, uint64_t *mem
 uint32_t choose_memory_discount(const Group *group, const PlannerGroup *g, const uint64_t *memory,
                                 uint32_t n_nodes);
 
+/* How much less it counts for it because it hardly waits for memory, PackGroup.stall_discount_permille. */
+uint32_t choose_memory_stall_discount(const Planner *p, const PlannerGroup *g);
+
 /* Whether it is seen which memory most of its work uses. */
 bool choose_memory_seen(const PlannerGroup *g);
 

@@ -12,6 +12,7 @@
 #define PACK_SCALE    64U                  /* units of cost per permille and unit of distance */
 #define PACK_OVERLOAD 32U                  /* weights of nodes, and of groups that have several; reasons in pack.h */
 #define PACK_FOLLOWS  250U /* permille of its pull: memory that is to follow its users (pack.h) */
+#define PACK_EXCHANGE 125U /* permille of a split: what threads exchange though they never wait for memory */
 #define PACK_CROWDED  (PACK_SCALE * 3 / 4)
 #define PACK_CROWD    8U
 #define PACK_PRESSED  (PACK_SCALE * 2)
@@ -42,6 +43,7 @@ typedef struct PackItem {
     uint64_t id;
     uint64_t demand, weight; /* permille */
     uint64_t pull;           /* of its weight, what being near its memory counts; permille */
+    uint64_t stalls;         /* and being near each other */
     uint64_t variance;       /* of its demand, in permille of a CPU squared */
     uint64_t strays;         /* the standard deviation of its demand, permille */
     uint64_t most;           /* its demand without pauses */

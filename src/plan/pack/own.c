@@ -89,7 +89,9 @@ static uint64_t split_cost(const Pack *p, uint32_t index, PackNodes set)
     for (PackNodes a = item->lone ? 0 : set; a; a &= a - 1)
         for (PackNodes b = a & (a - 1); b; b &= b - 1)
             sum += p->excess[(size_t)__builtin_ctzll(a) * p->n_sites + (size_t)__builtin_ctzll(b)];
-    return item->weight * PACK_SCALE * sum / (n * n) * apart(p, index, set, (unsigned)n) / 1000 +
+    return item->weight * PACK_SCALE * sum / (n * n) *
+               (PACK_EXCHANGE + item->stalls * (1000 - PACK_EXCHANGE) / 1000) / 1000 *
+               apart(p, index, set, (unsigned)n) / 1000 +
            item->weight * p->far * (n - 1) / 2;
 }
 

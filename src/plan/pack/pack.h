@@ -63,6 +63,9 @@ typedef struct PackGroup {
     /* How much less than usual it counts to be near this memory, up to 1000: not at all. For what is only guessed,
      * or so little that caches hold it: threads are not far from what they rarely fetch */
     uint32_t memory_discount_permille;
+    /* Mode auto: how much less than usual it counts to be far from this memory and from each other, up to 1000, since
+     * its threads hardly ever wait for memory */
+    uint32_t stall_discount_permille;
     bool
         stays; /* fixed, frozen or within its residency: it keeps its home, or without one roams over `allowed` */
     /* MinAgeSec= not reached: it may get a first home, as small as fits unless what its threads use alone presses on
@@ -88,10 +91,10 @@ typedef struct PackProblem {
  *
  *   remote    weight x mean of (distance - 10) from a node of its set to its memory, in bytes, as things are now. The
  *             weight of a group is its demand: what waits for memory are threads; bytes of different groups cannot be
- *             compared. Less memory_discount_permille of that, and in Mode=spread a quarter of what remains: memory is
- *             to follow the threads. By a quarter 16 such groups of one thread, born on one of two nodes of 40 CPUs,
- *             end 8 and 8: on the ninth `crowd` saves 8 x (4^2 + 2^2 - 2 x 3^2) / 40 = 0.4, and a third would not be
- *             less than that while the averages of new threads are still rising.
+ *             compared. Less memory_discount_permille of that, less stall_discount_permille, and in Mode=spread a
+ *             quarter of what remains: memory is to follow the threads. By a quarter 16 such groups of one thread,
+ *             born on one of two nodes of 40 CPUs, end 8 and 8: on the ninth `crowd` saves 8 x (4^2 + 2^2 - 2 x 3^2) /
+ *             40 = 0.4, and a third would not be less than that while the averages of new threads are still rising.
  *             Half of it remains of a single thread that uses all of it alone, for the same reason.
  *             Of what threads use alone, each has its own beside it as far as there is room, which is an equal part of
  *             the demand, or what presses on no memory (P5); the rest as above, and all of a lone thread, which is on
@@ -100,8 +103,9 @@ typedef struct PackProblem {
  *   split     weight x mean of (distance - 10) between two nodes of its set, the same node twice included, but not of a
  *             lone thread, nor of what each thread uses alone, has on one node, and is beside. (What lies elsewhere
  *             than on the node with most of it excuses twice as much at most: a little elsewhere is no reason to be
- *             apart.) Nor of what few share. And far / 128 for each node more than one, or else a group with all its
- *             memory on node 0 would be as well off on both as on node 1 alone, and noise would decide
+ *             apart.) Nor of what few share. Less stall_discount_permille of it, but for an eighth: what threads
+ *             exchange through their caches is no miss. And far / 128 for each node more than one, or else a group
+ *             with all its memory on node 0 would be as well off on both as on node 1 alone, and noise would decide
  *   move      weight x far x min_gain_permille / 1000, when a home changes; of the whole weight, so the less memory
  *             counts, the more of it must become local
  *

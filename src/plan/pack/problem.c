@@ -151,13 +151,15 @@ static void make_item(const Pack *p, PackItem *item)
 {
     const PackGroup *group = &p->problem->groups[item->index];
     bool spreads = group->mode == PACK_MODE_SPREAD && !group->young;
-    uint64_t pull = 1000 - MIN(group->memory_discount_permille, 1000U);
+    uint64_t stalls = 1000 - (group->mode == PACK_MODE_AUTO ? MIN(group->stall_discount_permille, 1000U) : 0);
+    uint64_t pull = (1000 - MIN(group->memory_discount_permille, 1000U)) * stalls / 1000;
     uint32_t alone = group->mode == PACK_MODE_AUTO ? MIN(group->private_permille, 1000U) : 0;
     bool single = alone == 1000 && group->demand_permille <= 1000;
 
     item->demand = MIN(group->demand_permille, PACK_DEMAND_MAX);
     item->weight = MAX(item->demand, WEIGHT_MIN);
     item->pull = pull * (spreads ? SPREAD_PULL : single ? SINGLE_PULL : 1000U) / 1000;
+    item->stalls = stalls;
     item->alone = spreads ? 1000 : alone;
     item->sorted = MIN(alone, group->sorted_permille);
     item->few = group->mode == PACK_MODE_AUTO && !group->lone ? MIN(group->few_permille, 1000 - alone) : 0;

@@ -60,6 +60,7 @@ Agent *agent_free(Agent *agent)
         agent_family_done(&agent->families[i]);
     free(agent->outcomes);
     free(agent->changes);
+    free(agent->counts);
     free(agent->threads);
     free(agent->cpus);
     free(agent->families);
@@ -196,9 +197,12 @@ int agent_tick(Engine *e, Agent *agent, SimTick *tick)
     r = sense_sample(e, agent, slow);
     if (r == 0 && !discovers)
         r = sense_memory(e, agent, true);
+    agent_counted(e, agent);
     if (r == 0)
         r = decide_and_act(e, agent, slow, tick);
-    return r == 0 ? agent_watch(e, agent, slow) : r;
+    if (r == 0)
+        r = agent_watch(e, agent, slow);
+    return r == 0 ? agent_count(e, agent) : r;
 }
 
 void agent_report(const Agent *agent, int64_t *values)

@@ -4,6 +4,7 @@
 /* The simulated daemon's parts share these; private to this room. */
 
 #include "plan/memory/watch.h"
+#include "plan/scan/stall.h"
 #include "sim/model/engine.h"
 
 /* A World never says 0 for an instant that was: its clock has run for a while when the scenario starts. */
@@ -57,6 +58,19 @@ typedef struct AgentFamily {
 typedef struct AgentCpu {
     uint64_t busy_nsec, wait_nsec;
 } AgentCpu;
+
+/* Of a process that is being counted: its threads, and what they had done by then. */
+typedef struct AgentCount {
+    pid_t pid;
+    uint64_t begun_usec;
+    uint32_t threads[STALL_THREADS];
+    uint64_t work_nsec[STALL_THREADS], run_nsec[STALL_THREADS];
+    size_t n;
+} AgentCount;
+
+/* stall.c: folds in what has been counted; and begins to count others, 0 or -ENOMEM. */
+void agent_counted(Engine *e, Agent *agent);
+int agent_count(Engine *e, Agent *agent);
 
 /* Memory under way goes on: what has been moved since this was called last. */
 void agent_move(Engine *e, Agent *agent);

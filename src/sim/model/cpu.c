@@ -40,6 +40,7 @@ static void account_running(Engine *e, Cpu *cpu, uint64_t nsec)
     work = MIN(work_of(nsec - debt, cpu->pace), thread->work_left);
     if (thread->work_left != UINT64_MAX)
         thread->work_left -= work;
+    thread->work_nsec += work;
     e->tallies[thread->workload].work_nsec += work;
     memory_used(e, thread, (uint32_t)cpu->node, work, nsec - debt);
 }

@@ -95,6 +95,7 @@ typedef struct Thread {
     uint64_t slept_nsec;  /* instant it fell asleep */
     uint64_t run_nsec;    /* sums */
     uint64_t wait_nsec;
+    uint64_t work_nsec; /* done, at full speed */
 
     /* Wake relations, see thread.c. */
     uint32_t n_sent;                   /* a sender's messages so far */
@@ -207,6 +208,8 @@ typedef struct Agent {
     uint64_t moved_nsec;  /* memory under way is where it was then */
     pid_t looked_at;      /* the process whose memory was looked at last */
     size_t stat_cursor, runner_cursor;
+    struct AgentCount *counts; /* [n_counts]: processes that are being counted */
+    size_t n_counts, counts_capacity;
     int64_t *changes; /* by group number: of its home, after the settle time */
     size_t changes_capacity;
     uint64_t slow_nsec;

@@ -95,6 +95,7 @@ static const ConfRange range_comm = {0, 15};
 static const ConfRange range_path = {0, 4095};
 static const ConfRange range_threads = {1, SIM_THREADS_MAX};
 static const ConfRange range_sharers = {0, SIM_THREADS_MAX};
+static const ConfRange range_overlap = {1, 100};
 static const ConfRange range_bytes = {0, 1ULL << 40};
 static const ConfRange range_cpus = {0, PARSE_CPU_MAX};
 static const ConfRange range_nodes = {0, POLICY_NODES_MAX - 1};
@@ -120,6 +121,7 @@ const ConfKey sim_scenario_keys[] = {
      "bytes per second from 1M to 4T", NULL},
     {"Machine", "SMTSpeed", conf_parse_permille, &range_smt, MACHINE(model.smt_permille), "61%",
      "a share from 50% to 100%", NULL},
+    {"Machine", "Counters", conf_parse_bool, NULL, MACHINE(model.counters), "yes", BOOL, NULL},
 
     {"Kernel", "Steal", conf_parse_bool, NULL, KERNEL(steal), "no", BOOL, NULL},
     {"Kernel", "StealNodeLimit", conf_parse_u32, &range_limit, KERNEL(steal_node_limit), "2",
@@ -157,6 +159,8 @@ const ConfKey sim_scenario_keys[] = {
      "a number of threads up to 200000", NULL},
     {"Workload", "MemoryBound", conf_parse_permille, &range_permille, WORKLOAD(memory_permille), "0%", SHARE,
      NULL},
+    {"Workload", "MissOverlap", conf_parse_u32, &range_overlap, WORKLOAD(miss_overlap), "1",
+     "a number from 1 to 100", NULL},
     {"Workload", "SharedAccess", conf_parse_permille, &range_permille, WORKLOAD(shared_permille), "0%", SHARE,
      NULL},
     {"Workload", "Bandwidth", conf_parse_bytes, &range_bytes, WORKLOAD(bandwidth), "0",

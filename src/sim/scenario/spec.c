@@ -17,6 +17,10 @@ const SimModel sim_model_default = {
     .node_bandwidth = 100ULL << 30,
     /* Intel on hyper-threading: 15 to 30 % more from a core with both threads busy. */
     .smt_permille = 610,
+    .counters = true,
+
+    .cycles_per_usec = 3000,
+    .ipc_permille = 2000,
 
     /* lmbench, lat_ctx: 1 to 2 us. */
     .switch_nsec = 1500,

@@ -57,6 +57,10 @@ typedef struct SimModel {
     uint64_t node_bandwidth;      /* bytes per second that one node's memory gives */
     uint32_t smt_permille;        /* speed of each of two busy SMT siblings; 1000: that of a whole core */
 
+    bool counters;              /* processors count cycles, instructions and misses for the daemon */
+
+    uint32_t cycles_per_usec;  /* of a CPU */
+    uint32_t ipc_permille;     /* instructions by cycle of a thread that does not wait for memory */
     uint64_t switch_nsec;      /* one context switch */
     uint64_t wake_remote_nsec; /* a wake-up from another LLC: interrupt and idle exit */
     uint32_t message_lines;    /* cache lines that sender and receiver of a message take from each other */
@@ -149,6 +153,7 @@ typedef struct SimWorkload {
     uint32_t shared_by;       /* so many neighbouring threads share a piece of it; 0: all threads of a process */
     uint32_t memory_permille; /* share of the time at full speed that is waiting for local memory */
     uint32_t shared_permille; /* share of the accesses that go to the shared memory */
+    uint32_t miss_overlap;    /* so many cache misses are waited for at once */
     uint64_t bandwidth;       /* bytes per second a thread moves at full speed; 0: none worth counting */
     int touch;                /* SimTouch */
     uint32_t

@@ -281,6 +281,9 @@ static void random_moves(Fixture *f, Random *r, const Renaming *renaming)
         p->memory.stuck_bytes = random_chance(r, 10) ? (uint64_t)random_roll(r, 2000) << 20 : 0;
         p->memory.stripe = random_chance(r, 20);
         p->node_bytes_usec -= p->node_bytes && random_chance(r, 5) ? 3000000 : 0;
+        p->stall_usec = random_chance(r, 50) ? w->now_usec - random_roll(r, 20000000) : 0;
+        p->stall_permille =
+            p->stall_usec > 0 ? (uint16_t)random_roll(r, random_chance(r, 50) ? 100 : 1001) : 0;
         p->grown_bytes = p->node_bytes && random_chance(r, 20) ? (uint64_t)random_roll(r, 500) << 20 : 0;
     }
 }

@@ -14,11 +14,12 @@
 #define N_PAGES 200U
 
 /* In place of instructions, pages that are touched for the first time; in place of cycles, those of them that are read
- * from a disk, of which there is none. */
+ * from a disk, of which there is none; and in place of misses, the others. */
 static const ProgressEvents faults = {
     .type = PERF_TYPE_SOFTWARE,
     .instructions = PERF_COUNT_SW_PAGE_FAULTS,
     .cycles = PERF_COUNT_SW_PAGE_FAULTS_MAJ,
+    .misses = PERF_COUNT_SW_PAGE_FAULTS_MIN,
 };
 
 static size_t n_open(void)
@@ -57,7 +58,7 @@ static void test_counts(void **state)
     if (r == -EACCES || r == -EPERM || r == -ENOSYS)
         skip(); /* a sandbox that forbids it to everybody */
     assert_int_equal(r, 0);
-    assert_int_equal(n_open(), before + 2);
+    assert_int_equal(n_open(), before + 3);
     work();
     first = progress_read(progress);
     assert_int_equal(first.n_threads, 1);
@@ -66,8 +67,34 @@ static void test_counts(void **state)
     second = progress_read(progress);
     assert_in_range(second.instructions, first.instructions + N_PAGES, first.instructions + N_PAGES + 100);
     assert_true(second.cycles < N_PAGES);
+    assert_true(second.misses_known);
+    assert_int_equal(second.misses, second.instructions - second.cycles);
     progress = progress_free(progress);
     assert_int_equal(n_open(), before);
+}
+
+/* A processor that does not count misses. */
+static void test_no_misses(void **state)
+{
+    ProgressEvents events = faults;
+    CLEANUP(progress_free_p) Progress *progress = NULL;
+    const pid_t self = getpid();
+    size_t before = n_open();
+    ProgressCounts counts;
+    int r;
+
+    events.misses = 9999;
+    r = progress_begin(&events, &self, 1, &progress);
+    if (r == -EACCES || r == -EPERM || r == -ENOSYS)
+        skip();
+    assert_int_equal(r, 0);
+    assert_int_equal(n_open(), before + 2);
+    work();
+    counts = progress_read(progress);
+    assert_int_equal(counts.n_threads, 1);
+    assert_in_range(counts.instructions, N_PAGES, N_PAGES + 100);
+    assert_false(counts.misses_known);
+    assert_int_equal(counts.misses, 0);
 }
 
 static void test_why_not(void **state)
@@ -92,6 +119,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_no_misses),
         cmocka_unit_test(test_why_not),
     };
 

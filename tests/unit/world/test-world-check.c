@@ -60,6 +60,9 @@ HARM(process_measured_later,
 HARM(process_memory,
      assert_int_equal(world_set_process_memory(world, &world->processes[1], (uint64_t[]){0, 0}, 1), 0);
      world->processes[1].node_bytes[1] = WORLD_MEMORY_MAX + 1)
+HARM(process_stall, world->processes[1].stall_usec = 1; world->processes[1].stall_permille = 1001)
+HARM(process_stall_unmeasured, world->processes[1].stall_permille = 1)
+HARM(process_stall_later, world->processes[1].stall_usec = world->now_usec + 1)
 HARM(task_process, world->tasks[2].process.i = 2)
 HARM(task_order, world->tasks[1].tid = 100)
 HARM(task_class, world->tasks[1].task_class = TASK_CLASS_MAX)
@@ -113,6 +116,9 @@ static void test_harm(void **state)
         {harm_process_unmeasured, "the memory of process 200 was not measured, or was after now"},
         {harm_process_measured_later, "the memory of process 200 was not measured, or was after now"},
         {harm_process_memory, "process 200 has more memory than can be"},
+        {harm_process_stall, "process 200 waits for memory for more than its time, or will"},
+        {harm_process_stall_unmeasured, "process 200 waits for memory for more than its time, or will"},
+        {harm_process_stall_later, "process 200 waits for memory for more than its time, or will"},
         {harm_task_process, "task 200 is of no process"},
         {harm_task_order, "task 100 is out of order"},
         {harm_task_class, "task 101 has an impossible class or hands"},

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+#include "plan/scan/stall.h"
+
+#include "base/time.h"
+#include "plan/group.h"
+
+#define MISS_CYCLES 300U
+/* Whoever does less than half an instruction by cycle waits for something, and it may be memory. */
+#define SLOW_PERMILLE 500U
+
+/* As residency of memory (probe/memory/residency.h): whenever its age has doubled, then every ten seconds; and of very
+ * many processes four in a second. */
+#define YOUNG_USEC  900000U
+#define OLD_USEC    (10 * USEC_PER_SEC)
+#define AMONG_USEC  (USEC_PER_SEC / 4)
+#define ASLEEP_USEC USEC_PER_SEC
+/* Permille of a CPU: below that it is not worth it. */
+#define RUNS_PERMILLE 50U
+
+int stall_estimate(const StallCounts *counts)
+{
+    if (counts->cycles < STALL_CYCLES_MIN || counts->misses == 0)
+        return -ENODATA;
+    if (counts->instructions < counts->cycles / 1000 * SLOW_PERMILLE)
+        return 1000;
+    return (int)MIN(counts->misses * MISS_CYCLES / (counts->cycles / 1000), 1000U);
+}
+
+uint32_t stall_discount(uint32_t stall_permille)
+{
+    return 1000 - MIN(stall_permille, STALL_FULL_PERMILLE) * 1000 / STALL_FULL_PERMILLE;
+}
+
+static uint64_t age_usec(const World *world, const Process *process)
+{
+    return world->now_usec - MIN(process->first_seen_usec, world->now_usec);
+}
+
+static void put_off(const World *world, Process *process)
+{
+    uint64_t wait = CLAMP(age_usec(world, process), (uint64_t)YOUNG_USEC, (uint64_t)OLD_USEC);
+
+    process->stall_due_usec =
+        world->now_usec + MAX(wait, world->n_processes * AMONG_USEC * (wait == OLD_USEC));
+}
+
+bool stall_counted(const World *world, Process *process, const StallCounts *counts, uint64_t usec)
+{
+    int r;
+
+    if (counts->cycles < STALL_CYCLES && usec < STALL_USEC_MAX)
+        return false;
+    r = stall_estimate(counts);
+    if (r < 0)
+        return true;
+    process->stall_permille = (uint16_t)(process->stall_usec > 0 ? (process->stall_permille + r) / 2 : r);
+    process->stall_usec = MAX(world->now_usec, 1U);
+    return true;
+}
+
+/* Choosing */
+
+static bool is_wanted(const World *world, const PolicySet *policies, const Process *process)
+{
+    const Policy *policy = group_policy(world, policies, process->workload);
+
+    return !process->gone && !process->yielded && policy && policy->mode == POLICY_MODE_AUTO &&
+           policy->evidence == POLICY_EVIDENCE_AUTO && policy_chooses_nodes(policy);
+}
+
+/* Never counted before those that were, then by when it was due. */
+static bool precedes(const Process *a, const Process *b)
+{
+    bool never = a->stall_usec == 0, never_b = b->stall_usec == 0;
+
+    return never != never_b ? never : a->stall_due_usec < b->stall_due_usec;
+}
+
+/* Keeps those that run most, in the order of their numbers among equals. */
+static void add_thread(const World *world, size_t index, size_t *best, size_t *n)
+{
+    uint32_t run = world->tasks[index].run_permille;
+    size_t at = *n;
+
+    while (at > 0 && world->tasks[best[at - 1]].run_permille < run)
+        at--;
+    if (at == STALL_THREADS)
+        return;
+    *n = MIN(*n + 1, (size_t)STALL_THREADS);
+    for (size_t i = *n - 1; i > at; i--)
+        best[i] = best[i - 1];
+    best[at] = index;
+}
+
+/* Of one that was met just now it is not known which of its threads run. */
+static size_t find_threads(const World *world, const Process *process, pid_t *tids)
+{
+    size_t n_tasks, first = world_process_tasks(world, process, &n_tasks), best[STALL_THREADS], n = 0;
+    uint32_t runs = 0;
+    bool fresh = false;
+
+    for (size_t i = first; i < first + n_tasks; i++) {
+        if (world->tasks[i].gone)
+            continue;
+        runs += world->tasks[i].run_permille;
+        fresh |= world->tasks[i].fresh;
+        add_thread(world, i, best, &n);
+    }
+    if (!fresh && runs < RUNS_PERMILLE)
+        return 0;
+    for (size_t i = 0; i < n; i++)
+        tids[i] = world->tasks[best[i]].tid;
+    return n;
+}
+
+Process *stall_next(World *world, const PolicySet *policies, StallChoice *choice, pid_t *ret_tids,
+                    size_t *ret_n)
+{
+    for (;;) {
+        Process *next = NULL;
+
+        if (choice->n_begun >= STALL_THREADS_BY_TICK || choice->n_open + STALL_THREADS > STALL_THREADS_MAX)
+            return NULL;
+        for (size_t i = 0; i < world->n_processes; i++) {
+            Process *process = &world->processes[i];
+
+            if (process->stall_due_usec <= world->now_usec && is_wanted(world, policies, process) &&
+                (!next || precedes(process, next)))
+                next = process;
+        }
+        if (!next)
+            return NULL;
+        put_off(world, next);
+        *ret_n = find_threads(world, next, ret_tids);
+        if (*ret_n > 0) {
+            choice->n_open += (uint32_t)*ret_n;
+            choice->n_begun += (uint32_t)*ret_n;
+            return next;
+        }
+        next->stall_due_usec = world->now_usec + ASLEEP_USEC;
+    }
+}

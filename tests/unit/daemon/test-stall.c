@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* How the daemon counts who waits for memory: this thread, with the real perf_event_open(2), by events that every kernel
+ * has. For cycles stands its CPU time in nanoseconds, for instructions as well, and for misses page faults. */
+
+#include "../plan/fixture.h"
+#include "base/time.h"
+#include "daemon/stall.h"
+#include "plan/scan/stall.h"
+
+#include <linux/perf_event.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static const ProgressEvents software = {
+    .type = PERF_TYPE_SOFTWARE,
+    .instructions = PERF_COUNT_SW_CPU_CLOCK,
+    .cycles = PERF_COUNT_SW_TASK_CLOCK,
+    .misses = PERF_COUNT_SW_PAGE_FAULTS,
+};
+
+typedef struct Bench {
+    Fixture f;
+    Manager manager;
+} Bench;
+
+static void bench_init(Bench *b, const ProgressEvents *events)
+{
+    fixture_init(&b->f, TWO_SHARDS);
+    fixture_policy(&b->f, "a", "[Placement]\nMode=auto\n");
+    fixture_process(&b->f, getpid(), "a", NULL);
+    fixture_task(&b->f, getpid(), getpid(), 0);
+    b->manager = (Manager){
+        .options = {.root = "/", .counters = events}, .world = b->f.world, .policies = b->f.policies};
+    assert_true(sd_event_new(&b->manager.event) >= 0);
+    manager_stall_start(&b->manager);
+}
+
+static void bench_done(Bench *b)
+{
+    manager_stall_free(&b->manager);
+    (void)sd_event_unref(b->manager.event);
+    fixture_done(&b->f);
+}
+
+/* Works until it has had so much CPU time, and touches a page now and then. */
+static void work(uint64_t nsec)
+{
+    uint64_t end = time_thread_cpu_nsec() + nsec;
+
+    while (time_thread_cpu_nsec() < end) {
+        void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        assert_true(page != MAP_FAILED);
+        *(volatile char *)page = 1;
+        assert_int_equal(munmap(page, 4096), 0);
+        for (volatile int i = 0; i < 100000; i++)
+            ;
+    }
+}
+
+static void test_counts(void **state)
+{
+    CLEANUP(bench_done) Bench b;
+    const Process *process;
+
+    bench_init(&b, &software);
+    process = world_process(b.f.world, getpid());
+    if (!b.manager.stall->counting) {
+        assert_string_equal(b.manager.stall->why, progress_explain(EACCES));
+        skip(); /* a sandbox that forbids it to everybody */
+    }
+    manager_stall_begin(&b.manager);
+    assert_int_equal(b.manager.stall->n_counted, 1);
+    assert_int_equal(counting_n_threads(b.manager.stall->counting), 1);
+
+    /* Not enough yet; nor is it begun twice. */
+    fixture_tick(&b.f);
+    manager_stall_take_in(&b.manager);
+    manager_stall_begin(&b.manager);
+    assert_int_equal(process->stall_usec, 0);
+    assert_int_equal(counting_n_threads(b.manager.stall->counting), 1);
+
+    work(STALL_CYCLES + STALL_CYCLES / 4);
+    fixture_tick(&b.f);
+    manager_stall_take_in(&b.manager);
+    assert_int_equal(process->stall_usec, b.f.world->now_usec);
+    assert_in_range(process->stall_permille, 0, 999);
+    assert_int_equal(counting_n_threads(b.manager.stall->counting), 0);
+    assert_true(b.manager.stall->cpu_nsec > 0);
+
+    /* The number belongs to another process by now. */
+    world_process(b.f.world, getpid())->stall_due_usec = 0;
+    manager_stall_begin(&b.manager);
+    assert_int_equal(b.manager.stall->n_counted, 2);
+    world_process(b.f.world, getpid())->start_ticks++;
+    fixture_tick(&b.f);
+    manager_stall_take_in(&b.manager);
+    assert_int_equal(counting_n_threads(b.manager.stall->counting), 0);
+}
+
+/* What is not there, or not to be used, is said, and asked for no more until it is started again. */
+static void test_not_there(void **state)
+{
+    static const ProgressEvents none = {.type = PERF_TYPE_SOFTWARE, .instructions = 9999, .cycles = 9999};
+    CLEANUP(bench_done) Bench b;
+
+    bench_init(&b, &none);
+    assert_null(b.manager.stall->counting);
+    if (!strcmp(b.manager.stall->why, progress_explain(EACCES)))
+        skip();
+    assert_string_equal(b.manager.stall->why, "the processor shows no counters");
+    manager_stall_begin(&b.manager);
+    manager_stall_take_in(&b.manager);
+    assert_int_equal(b.manager.stall->n_counted, 0);
+    b.manager.options.counters = &software;
+    manager_stall_start(&b.manager);
+    assert_non_null(b.manager.stall->counting);
+    assert_null(b.manager.stall->why);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_not_there),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

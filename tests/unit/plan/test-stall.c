@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* P15: who waits for memory by the counters of the processor, and what that decides (S-STALL). */
+
+#include "fixture.h"
+#include "pack-test.h"
+#include "plan/scan/stall.h"
+
+#define POLICY "[Placement]\nMode=auto\n"
+
+static const StallCounts busy = {.instructions = 120000000, .cycles = 60000000, .misses = 2000};
+
+static void test_estimate(void **state)
+{
+    static const struct {
+        StallCounts counts;
+        int expected;
+    } cases[] = {
+        {{2000000, 1000000, 100}, 30},
+        {{2000000, 1000000, 3333}, 999},
+        {{2000000, 1000000, 900000}, 1000},
+        {{500000, 1000000, 100}, 30},
+        /* It waits for something that is no miss. */
+        {{499000, 1000000, 100}, 1000},
+        /* Too little to say; and nobody works for so long without a miss. */
+        {{2000000, 999999, 100}, -ENODATA},
+        {{2000000, 1000000, 0}, -ENODATA},
+        {{UINT64_MAX, UINT64_MAX, 1}, 0},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+        assert_int_equal(stall_estimate(&cases[i].counts), cases[i].expected);
+}
+
+static void test_discount(void **state)
+{
+    assert_int_equal(stall_discount(0), 1000);
+    assert_int_equal(stall_discount(25), 900);
+    assert_int_equal(stall_discount(125), 500);
+    assert_int_equal(stall_discount(250), 0);
+    assert_int_equal(stall_discount(1000), 0);
+}
+
+/* It goes on until they have run for long enough, or a second; the second count is half of the mean. */
+static void test_counted(void **state)
+{
+    CLEANUP(fixture_done) Fixture f;
+    Process *process;
+    StallCounts counts = {.instructions = 20000000, .cycles = 10000000, .misses = 1000};
+
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "a", POLICY);
+    fixture_process(&f, 100, "a", NULL);
+    process = world_process(f.world, 100);
+    assert_false(stall_counted(f.world, process, &counts, 900000));
+    assert_int_equal(process->stall_usec, 0);
+    assert_true(stall_counted(f.world, process, &counts, 1000000));
+    assert_int_equal(process->stall_permille, 30);
+    assert_int_equal(process->stall_usec, f.world->now_usec);
+    counts = (StallCounts){.instructions = 60000000, .cycles = 30000000, .misses = 9000};
+    assert_true(stall_counted(f.world, process, &counts, 100000));
+    assert_int_equal(process->stall_permille, 60);
+    counts = (StallCounts){.instructions = 1, .cycles = 1, .misses = 1};
+    assert_true(stall_counted(f.world, process, &counts, 1000000));
+    assert_int_equal(process->stall_permille, 60);
+}
+
+static void add(Fixture *f, pid_t pid, const char *policy, int n, uint16_t run)
+{
+    fixture_process(f, pid, policy, NULL);
+    for (int i = 0; i < n; i++) {
+        Task *task = fixture_task(f, pid, pid + i, 0);
+
+        task->run_permille = task->run_ewma_permille = run;
+    }
+}
+
+/* Chooses in a tick; "100:8 200:2" are processes and how many threads of each. */
+static void assert_chosen(Fixture *f, StallChoice choice, const char *expected)
+{
+    char text[256] = "";
+    pid_t tids[STALL_THREADS];
+    const Process *process;
+    size_t n;
+
+    while ((process = stall_next(f->world, f->policies, &choice, tids, &n))) {
+        size_t at = strlen(text);
+
+        (void)snprintf(text + at, sizeof(text) - at, "%s%d:%zu", at > 0 ? " " : "", process->pid, n);
+    }
+    assert_string_equal(text, expected);
+}
+
+static void test_choice(void **state)
+{
+    CLEANUP(fixture_done) Fixture f;
+
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "a", POLICY);
+    fixture_policy(&f, "b", "[Placement]\nMode=compress\n");
+    fixture_policy(&f, "c", POLICY "[Memory]\nEvidence=residency\n");
+    add(&f, 100, "a", 12, 900);
+    add(&f, 200, "a", 2, 900);
+    add(&f, 300, "b", 2, 900);
+    add(&f, 400, "c", 2, 900);
+    add(&f, 500, "a", 3, 10);
+    add(&f, 600, "a", 7, 900);
+    /* As many as may begin in a tick; those that sleep are asked again a second later, those that run after ten. */
+    assert_chosen(&f, (StallChoice){.n_open = STALL_THREADS_MAX - STALL_THREADS + 1}, "");
+    assert_chosen(&f, (StallChoice){0}, "100:8 200:2 600:7");
+    assert_chosen(&f, (StallChoice){0}, "");
+    fixture_wait(&f, 1000000);
+    world_process(f.world, 500)->stall_usec = f.world->now_usec;
+    world_task_by_tid(f.world, 500, 501)->run_permille = 900;
+    assert_chosen(&f, (StallChoice){0}, "500:3");
+    fixture_wait(&f, 9000000);
+    world_process(f.world, 100)->stall_usec = f.world->now_usec;
+    assert_chosen(&f, (StallChoice){0}, "200:2 600:7 100:8");
+}
+
+/* Those that run most. */
+static void test_threads(void **state)
+{
+    CLEANUP(fixture_done) Fixture f;
+    StallChoice choice = {0};
+    pid_t tids[STALL_THREADS];
+    size_t n;
+
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "a", POLICY);
+    add(&f, 100, "a", 12, 100);
+    world_task_by_tid(f.world, 100, 111)->run_permille = 900;
+    world_task_by_tid(f.world, 100, 105)->run_permille = 200;
+    world_task_by_tid(f.world, 100, 101)->gone = true;
+    assert_non_null(stall_next(f.world, f.policies, &choice, tids, &n));
+    assert_int_equal(n, STALL_THREADS);
+    assert_int_equal(tids[0], 111);
+    assert_int_equal(tids[1], 105);
+    assert_int_equal(tids[2], 100);
+    assert_int_equal(tids[3], 102);
+    assert_int_equal(choice.n_open, STALL_THREADS);
+}
+
+/* Being far from memory and from each other counts so much less, but for an eighth of the latter; not for who is said
+ * to be together. */
+static void test_costs(void **state)
+{
+    Instance in;
+    PackCost cost, full;
+
+    instance_init(&in, 2, 8000, 20);
+    add_group(&in, 4000, (uint64_t[]){0, 3});
+    for (uint32_t mode = PACK_MODE_COMPRESS; mode <= PACK_MODE_AUTO; mode++) {
+        in.groups[0].mode = (PackMode)mode;
+        in.groups[0].stall_discount_permille = 0;
+        assert_int_equal(pack_cost(&in.problem, (PackNodes[]){3}, &full), 0);
+        in.groups[0].stall_discount_permille = 800;
+        assert_int_equal(pack_cost(&in.problem, (PackNodes[]){3}, &cost), 0);
+        assert_int_equal(cost.remote, mode == PACK_MODE_AUTO ? full.remote / 5 : full.remote);
+        /* The second term is far / 128 for a node more than one. */
+        assert_int_equal(cost.split,
+                         mode == PACK_MODE_AUTO ? (full.split - 20000) * 3 / 10 + 20000 : full.split);
+    }
+}
+
+/* All its memory is on a node whose cores it has to share: who waits for it stays, who does not goes. */
+static void test_decides(void **state)
+{
+    for (int k = 0; k < 3; k++) {
+        CLEANUP(fixture_done) Fixture f;
+        Process *process;
+
+        fixture_init(&f, "numa:2 l3:1 core:4 pu:2 distances=10,20,20,10");
+        fixture_memory(&f);
+        fixture_policy(&f, "a", POLICY);
+        add(&f, 100, "a", 5, 1000);
+        process = world_process(f.world, 100);
+        assert_int_equal(world_set_process_memory(f.world, process, (uint64_t[]){1ULL << 30, 0}, 1), 0);
+        assert_int_equal(stall_counted(f.world, process, &busy, 100000), 1);
+        process->stall_permille = k == 0 ? 10 : 300;
+        process->stall_usec = k < 2;
+        process->stall_permille *= k < 2;
+        fixture_place(&f);
+        assert_int_equal(hwloc_bitmap_weight(f.world->groups[0].home_nodes ? f.world->groups[0].home_nodes
+                                                                           : fixture_mask(&f, "0-1")),
+                         k == 0 ? 2 : 1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_estimate), cmocka_unit_test(test_discount), cmocka_unit_test(test_counted),
+        cmocka_unit_test(test_choice),   cmocka_unit_test(test_threads),  cmocka_unit_test(test_costs),
+        cmocka_unit_test(test_decides),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
