@@ -311,6 +311,7 @@ static void forget_pool(Group *group)
 {
     group->pool_until_usec = group->pool_next_usec = 0;
     group->pool_before_permille = group->pool_others_permille = 0;
+    group->pool_progress = 0;
 }
 
 static void move_group(const Commit *c, Group *group, const PlanHome *home, bool unsettled)
@@ -381,6 +382,14 @@ static void commit_threads(const Commit *c)
     }
 }
 
+/* How fast they get on is to be known of the trial, too: of its second half, when caches are filled. */
+static void count_anew(World *world, int32_t group)
+{
+    for (size_t i = 0; i < world->n_processes; i++)
+        if (world->processes[i].group.i == group)
+            world->processes[i].stall_due_usec = world->now_usec + PLANNER_POOL_USEC / 2;
+}
+
 static void commit_pools(const Commit *c)
 {
     for (size_t i = 0; i < c->plan->n_pools; i++) {
@@ -393,6 +402,9 @@ static void commit_pools(const Commit *c)
         group->pool_next_usec = pool->next_usec;
         group->pool_before_permille = pool->before_permille;
         group->pool_others_permille = pool->others_permille;
+        group->pool_progress = pool->progress;
+        if (pool->before_permille > 0)
+            count_anew(c->world, (int32_t)(group - c->world->groups));
     }
 }
 

@@ -117,9 +117,10 @@ static void put_plan(FILE *out, const World *world, const Plan *plan)
     for (size_t i = 0; i < plan->n_pools; i++)
         (void)fprintf(out,
                       "pool group=%" PRIu64 " until=%" PRIu64 " next=%" PRIu64 " before=%" PRIu32
-                      " others=%" PRIu32 "\n",
+                      " others=%" PRIu32 " progress=%" PRIu64 "\n",
                       plan->pools[i].group_id, plan->pools[i].until_usec, plan->pools[i].next_usec,
-                      plan->pools[i].before_permille, plan->pools[i].others_permille);
+                      plan->pools[i].before_permille, plan->pools[i].others_permille,
+                      plan->pools[i].progress);
     for (size_t i = 0; i < plan->n_freezes; i++)
         (void)fprintf(out, "%s group=%" PRIu64 " strength=%" PRIu32 "\n",
                       plan->freezes[i].frozen ? "freeze" : "thaw", plan->freezes[i].group_id,

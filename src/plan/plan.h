@@ -203,6 +203,7 @@ typedef struct PlanPool {
     uint64_t next_usec;       /* it is not tried before */
     uint32_t before_permille; /* of a trial: which part of what they want they waited with a node each; else 0 */
     uint32_t others_permille; /* and all others */
+    uint64_t progress;        /* and how fast they got on; 0: it is not known */
 } PlanPool;
 
 /* A group that has converged on its home, or has not any more (P16); plan_commit() keeps it. */

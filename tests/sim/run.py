@@ -124,6 +124,10 @@ TWINS = {
     ],
     "s-cpuset": [("all that is wanted in it counts on its nodes", {"Policies=auto": "Policies=auto\nOff=reach"})],
     "s-pairs-pool": [("threads with a node each keep them", {"Policies=auto": "Policies=auto\nOff=pool"})],
+    "s-ring-pool": [
+        ("threads with a node each keep them", {"Policies=auto": "Policies=auto\nOff=pool"}),
+        ("how fast they get on is not counted", {"[Workload ring]": "Counters=no\n[Workload ring]"}),
+    ],
     "s-stall": [
         ("what is counted decides nothing", {"Policies=auto": "Policies=auto\nOff=stall"}),
         ("nothing is counted", {"[Workload work]": "Counters=no\n[Workload work]"}),

@@ -6,20 +6,25 @@
  * time, while one of another node is idle. How often that happens depends on how their pauses go together: two that
  * wake each other never want it both. Averages do not say, so it is tried: where more is waited than being beside
  * memory is worth, and as much is idle, they may use all of the home for some seconds. If they then wait less by at
- * least as much, they keep it; else it is not tried again for as long. */
+ * least as much, they keep it; else it is not tried again for as long.
+ *
+ * Where the processor counts how fast they get on, that decides, and a little waiting is enough for a trial: of threads
+ * that wait for each other, each that waits for a CPU keeps others asleep, and these do not wait. */
 
 #include "plan/home/pool.h"
 
 #include "plan/ablation.h"
 #include "plan/choose/choose.h"
+#include "plan/scan/stall.h"
 #include "world/load.h"
 
 /* Choices of ours: how long that lasts, when it is too late to say whether it helped, what is more than noise, and what
  * far memory costs: from who waits for memory two fifths of its time it takes a quarter (80 : 135 ns). */
-#define LASTS_USEC 600000000U
-#define LATE_USEC  10000000U
-#define GAIN_LEAST 100U /* permille */
-#define WORTH_PART 4U
+#define LASTS_USEC  600000000U
+#define LATE_USEC   10000000U
+#define GAIN_LEAST  100U /* permille */
+#define WORTH_PART  4U
+#define WAITS_LEAST 50U /* permille */
 
 /* What it is worth that the threads are beside their memory, and not as far from it as the nodes of the home are from
  * each other on average; permille of the CPU time they want. */
@@ -75,36 +80,78 @@ static bool have_nodes(const ThreadHomes *h)
     return true;
 }
 
+/* How fast its threads got on since then, by what they run on average; 0: not known. */
+static uint64_t progress(const ThreadHomes *h, uint64_t since_usec)
+{
+    const Group *group = &h->p->world->groups[h->group];
+    uint64_t waits = h->p->s->groups[h->group].waits_mean;
+
+    return stall_progress(h->p->world, group,
+                          group->want_permille - (uint32_t)MIN(waits, group->want_permille), since_usec);
+}
+
+/* Since they have the nodes that they have. */
+static uint64_t apart_usec(const Group *group)
+{
+    return MAX(group->apart_usec, group->last_home_usec);
+}
+
 /* Not before its home has been judged, and for nobody who is only observed: there nothing would be different. */
 static bool is_tried(const ThreadHomes *h, const Group *group, const PlannerGroup *g)
 {
-    uint64_t now = h->p->world->now_usec, since = MAX(group->apart_usec, group->last_home_usec);
+    uint64_t now = h->p->world->now_usec, since = apart_usec(group);
+    uint32_t waits = progress(h, since) > 0 ? MIN(WAITS_LEAST, worth_permille(h)) : worth_permille(h);
 
     return now >= group->pool_next_usec && now - MIN(since, now) >= PLANNER_POOL_USEC && !g->moves &&
            (group->judge_usec == 0 || g->judged) && !h->p->limits->would &&
            now - MIN(group->first_seen_usec, now) >= h->policy->settle_usec &&
-           MIN(g->wait_permille, idle_permille(h)) >= worth_permille(h) && have_nodes(h);
+           MIN(g->wait_permille, idle_permille(h)) >= waits && have_nodes(h);
 }
 
-/* Whether they wait less now than in the trial's beginning, by more than being beside memory is worth and by more than
- * all others wait for it. Not if something came between, or they want less than half of what they did: who sleeps does
- * not wait. */
-static bool has_helped(const ThreadHomes *h, const Group *group, const PlannerGroup *g)
+/* What all others wait more than before, in permille of a CPU times 1000. */
+static uint64_t others_wait_more(const ThreadHomes *h, const Group *group, const PlannerGroup *g)
 {
     const World *world = h->p->world;
-    uint64_t others = 0,
-             less = group->pool_before_permille - MIN(g->wait_permille, group->pool_before_permille),
-             more = g->others_permille - MIN(group->pool_others_permille, g->others_permille);
+    uint64_t others = 0, more = g->others_permille - MIN(group->pool_others_permille, g->others_permille);
 
-    if (world->now_usec - group->pool_until_usec > LATE_USEC || group->want_permille < CHOOSE_IDLE_PERMILLE ||
-        group->want_permille < group->demand_permille / 2)
+    for (size_t i = 0; i < world->n_groups; i++)
+        others += i != h->group ? world->groups[i].want_permille : 0;
+    return more * others;
+}
+
+/* Whether they get on faster than in the trial's beginning, by what is more than noise and more than all others wait for
+ * it. */
+static bool is_faster(const ThreadHomes *h, const Group *group, const PlannerGroup *g, uint64_t now)
+{
+    uint64_t more = (now - MIN(group->pool_progress, now)) * 1000 / group->pool_progress;
+
+    return more * group->want_permille >=
+           GAIN_LEAST * (uint64_t)group->want_permille + others_wait_more(h, group, g);
+}
+
+/* Whether they wait less, by more than being beside memory is worth and by more than all others wait for it; not if
+ * they want less than half of what they did: who sleeps does not wait. */
+static bool waits_less(const ThreadHomes *h, const Group *group, const PlannerGroup *g)
+{
+    uint64_t less = group->pool_before_permille - MIN(g->wait_permille, group->pool_before_permille);
+
+    return group->want_permille >= group->demand_permille / 2 &&
+           less * group->want_permille >=
+               worth_permille(h) * (uint64_t)group->want_permille + others_wait_more(h, group, g);
+}
+
+/* Not if something came between. */
+static bool has_helped(const ThreadHomes *h, const Group *group, const PlannerGroup *g)
+{
+    uint64_t now = group->pool_progress > 0 ? progress(h, group->pool_until_usec - PLANNER_POOL_USEC) : 0;
+
+    if (h->p->world->now_usec - group->pool_until_usec > LATE_USEC ||
+        group->want_permille < CHOOSE_IDLE_PERMILLE)
         return false;
     for (size_t i = 0; i < h->n; i++)
         if (h->units[i].now >= 0)
             return false;
-    for (size_t i = 0; i < world->n_groups; i++)
-        others += i != h->group ? world->groups[i].want_permille : 0;
-    return less * group->want_permille >= worth_permille(h) * (uint64_t)group->want_permille + more * others;
+    return now > 0 ? is_faster(h, group, g, now) : waits_less(h, group, g);
 }
 
 bool pool_decide(const ThreadHomes *h, bool may_be_apart)
@@ -134,6 +181,7 @@ bool pool_decide(const ThreadHomes *h, bool may_be_apart)
         pool.until_usec = now + PLANNER_POOL_USEC;
         pool.before_permille = g->wait_permille;
         pool.others_permille = g->others_permille;
+        pool.progress = progress(h, apart_usec(group));
     }
     planner_pool(h->p, &pool);
     return helps;

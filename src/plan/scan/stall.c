@@ -55,8 +55,28 @@ bool stall_counted(const World *world, Process *process, const StallCounts *coun
     if (r < 0)
         return true;
     process->stall_permille = (uint16_t)(process->stall_usec > 0 ? (process->stall_permille + r) / 2 : r);
+    process->ipc_permille =
+        (uint16_t)MIN(counts->instructions / (counts->cycles / 1000), (uint64_t)UINT16_MAX);
     process->stall_usec = MAX(world->now_usec, 1U);
     return true;
+}
+
+uint64_t stall_progress(const World *world, const Group *group, uint32_t run_permille, uint64_t since_usec)
+{
+    uint64_t all = 0, known = 0, sum = 0;
+
+    for (size_t i = 0; i < world->n_processes; i++) {
+        const Process *process = &world->processes[i];
+
+        if (process->gone || process->group.i != (int32_t)(group - world->groups))
+            continue;
+        all += process->cpu_permille;
+        if (process->stall_usec <= since_usec)
+            continue;
+        known += process->cpu_permille;
+        sum += (uint64_t)process->cpu_permille * process->ipc_permille;
+    }
+    return known > 0 && known >= all - all / 10 ? sum / known * run_permille / 1000 : 0;
 }
 
 /* Choosing */

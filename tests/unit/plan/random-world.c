@@ -282,6 +282,7 @@ static void random_moves(Fixture *f, Random *r, const Renaming *renaming)
         p->memory.stripe = random_chance(r, 20);
         p->node_bytes_usec -= p->node_bytes && random_chance(r, 5) ? 3000000 : 0;
         p->stall_usec = random_chance(r, 50) ? w->now_usec - random_roll(r, 20000000) : 0;
+        p->ipc_permille = p->stall_usec > 0 ? (uint16_t)random_roll(r, 4000) : 0;
         p->stall_permille =
             p->stall_usec > 0 ? (uint16_t)random_roll(r, random_chance(r, 50) ? 100 : 1001) : 0;
         p->grown_bytes = p->node_bytes && random_chance(r, 20) ? (uint64_t)random_roll(r, 500) << 20 : 0;
@@ -430,6 +431,7 @@ static void random_uses(Fixture *f, Random *r, const Renaming *renaming)
         w->groups[i].pool_next_usec = random_chance(r, 50) ? 0 : w->now_usec + random_roll(r, 3000000);
         w->groups[i].pool_before_permille = random_chance(r, 50) ? 0 : random_roll(r, 1000);
         w->groups[i].pool_others_permille = random_roll(r, 1000);
+        w->groups[i].pool_progress = random_chance(r, 50) ? 0 : random_roll(r, 20000);
     }
 }
 

@@ -57,8 +57,8 @@ static void test_caches_fill(void **state)
     for (pid_t tid = 10; tid < 14; tid++) {
         fixture_task(&f, 10, tid, 0)->last_cpu.i = tid - 10;
         assert_int_equal(world_set_task_use(f.world, fixture_find(&f, 10, tid),
-                                            (uint64_t[]){tid < 12 ? 1000 : 0, tid < 12 ? 0 : 1000, 0, 0}, 1000,
-                                            (TaskKey){0}, f.world->now_usec),
+                                            (uint64_t[]){tid < 12 ? 1000 : 0, tid < 12 ? 0 : 1000, 0, 0},
+                                            1000, (TaskKey){0}, f.world->now_usec),
                          0);
     }
     place(&f);
@@ -489,15 +489,65 @@ static void test_lend(void **state)
     assert_int_equal(lend->distance, 20);
 }
 
+/* How fast they get on, as it was counted a moment ago. */
+static void set_progress(Fixture *f, uint16_t ipc)
+{
+    Process *process = &f->world->processes[0];
+
+    process->stall_permille = 500;
+    process->ipc_permille = ipc;
+    process->stall_usec = f->world->now_usec;
+    process->cpu_permille = 1800;
+}
+
+/* Where that is counted, a twentieth that is waited is enough for a trial, and it decides: also against waiting. Counted
+ * before the threads had their nodes, or before the trial, it says nothing. */
+static void test_pool_by_progress(void **state)
+{
+    static const struct {
+        uint16_t ipc_before, ipc_then; /* 0: it was not counted */
+        bool waits_less, tried, kept;
+    } cases[] = {
+        {1000, 1400, false, true, true}, {1000, 1000, true, true, false}, {1000, 700, true, true, false},
+        {1000, 0, false, true, false},   {0, 0, false, false, false},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        CLEANUP(fixture_done) Fixture f;
+        const uint16_t waits = 40;
+
+        start_apart(&f);
+        set_progress(&f, 2000);
+        fixture_wait(&f, 20000000);
+        if (cases[i].ipc_before > 0)
+            set_progress(&f, cases[i].ipc_before);
+        else
+            world_process(f.world, f.world->processes[0].pid)->stall_usec = 1;
+        set_load(&f, 560, waits, 400);
+        place(&f);
+        assert_nodes(&f, cases[i].tried ? (int[]){-1, -1, -1, -1} : (int[]){0, 0, 1, 1});
+        if (!cases[i].tried)
+            continue;
+        assert_int_equal(f.world->groups[0].pool_progress, 4 * 560);
+        assert_int_equal(f.world->processes[0].stall_due_usec, f.world->now_usec + 1000000);
+        fixture_wait(&f, 2000000);
+        if (cases[i].ipc_then > 0)
+            set_progress(&f, cases[i].ipc_then);
+        set_load(&f, cases[i].waits_less ? 590 : 560, cases[i].waits_less ? 10 : waits, 400);
+        place(&f);
+        assert_nodes(&f, cases[i].kept ? (int[]){-1, -1, -1, -1} : (int[]){0, 0, 1, 1});
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_unknown),        cmocka_unit_test(test_asked),
-        cmocka_unit_test(test_caches_fill),
-        cmocka_unit_test(test_start),          cmocka_unit_test(test_flip),
-        cmocka_unit_test(test_moving),         cmocka_unit_test(test_little),
-        cmocka_unit_test(test_others),         cmocka_unit_test(test_pausing),
-        cmocka_unit_test(test_home_grows),    cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_caches_fill),    cmocka_unit_test(test_start),
+        cmocka_unit_test(test_flip),           cmocka_unit_test(test_moving),
+        cmocka_unit_test(test_little),         cmocka_unit_test(test_others),
+        cmocka_unit_test(test_pausing),        cmocka_unit_test(test_home_grows),
+        cmocka_unit_test(test_pool),           cmocka_unit_test(test_pool_by_progress),
         cmocka_unit_test(test_beside_others),  cmocka_unit_test(test_stays_beside_its_own),
         cmocka_unit_test(test_mostly_private), cmocka_unit_test(test_one_too_many),
         cmocka_unit_test(test_shares),         cmocka_unit_test(test_no_chain),
