@@ -119,8 +119,8 @@ static uint64_t others_wait_more(const ThreadHomes *h, const Group *group, const
     return more * others;
 }
 
-/* Whether they get on faster than in the trial's beginning, by what is more than noise and more than all others wait for
- * it. */
+/* Whether they get on faster than in the trial's beginning, by what is more than noise and more than all others wait
+ * for it. */
 static bool is_faster(const ThreadHomes *h, const Group *group, const PlannerGroup *g, uint64_t now)
 {
     uint64_t more = (now - MIN(group->pool_progress, now)) * 1000 / group->pool_progress;

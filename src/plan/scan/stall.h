@@ -50,9 +50,9 @@ Process *stall_next(World *world, const PolicySet *policies, StallChoice *choice
 /* Folds in what was counted of a process for so long. Returns whether that is all; else it goes on. */
 bool stall_counted(const World *world, Process *process, const StallCounts *counts, uint64_t usec);
 
-/* How fast a group gets on: what instructions by cycle its processes did when they were counted last, times what they
- * ran on average since; in thousandths of a CPU that does one instruction in each cycle. 0: not known, as nine tenths of
- * what runs of it have not been counted after `since_usec`. It is comparable only with itself. */
+/* How fast a group gets on: how many instructions by cycle its processes did when they were counted last, times what
+ * they run on average, `run_permille`; in thousandths of a CPU that does one instruction by cycle. 0: not known,
+ * since less than nine tenths of it, by CPU time, were counted after `since_usec`. It is comparable only with itself. */
 uint64_t stall_progress(const World *world, const Group *group, uint32_t run_permille, uint64_t since_usec);
 
 /* For how much of its time at most whoever did this waits for memory, in permille; -ENODATA: it did too little to say,

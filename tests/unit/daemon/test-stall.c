@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* How the daemon counts who waits for memory: this thread, with the real perf_event_open(2), by events that every kernel
- * has. For cycles stands its CPU time in nanoseconds, for instructions as well, and for misses page faults. */
+/* How the daemon counts who waits for memory: this thread, with the real perf_event_open(2), by events that every
+ * kernel has. For cycles stands its CPU time in nanoseconds, for instructions as well, and for misses page faults. */
 
 #include "../plan/fixture.h"
 #include "base/time.h"

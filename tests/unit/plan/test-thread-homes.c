@@ -500,8 +500,8 @@ static void set_progress(Fixture *f, uint16_t ipc)
     process->cpu_permille = 1800;
 }
 
-/* Where that is counted, a twentieth that is waited is enough for a trial, and it decides: also against waiting. Counted
- * before the threads had their nodes, or before the trial, it says nothing. */
+/* Where that is counted, a twentieth that is waited is enough for a trial, and it decides, against waiting as well.
+ * Counted before the threads had their nodes, or before the trial, it says nothing. */
 static void test_pool_by_progress(void **state)
 {
     static const struct {
