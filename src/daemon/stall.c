@@ -103,5 +103,7 @@ void manager_stall_begin(Manager *manager)
         /* Who has gone, or is not shown to us, is not counted. */
         stall->n_counted += counting_begin(stall->counting, subject, tids, n, manager->world->now_usec) == 0;
     }
-    stall->cpu_nsec += time_thread_cpu_nsec() - start;
+    start = time_thread_cpu_nsec() - start;
+    stall->cpu_nsec += start;
+    pace_pay(&manager->pace, start);
 }

@@ -9,7 +9,7 @@
 
 typedef struct ManagerStall {
     Counting *counting; /* NULL: nothing is counted */
-    const char *why;    /* then: why not; static */
+    const char *why;    /* then, or if the last one could not be: why not; static */
     uint64_t n_counted; /* processes, each as often as it was */
     uint64_t cpu_nsec;  /* what that took of the loop's time */
 } ManagerStall;

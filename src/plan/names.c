@@ -124,7 +124,7 @@ static const NameText reasons[PLAN_REASON_MAX] = {
     [PLAN_REASON_USE_AWAITED] = {"use-awaited",
                                  "The daemon is finding out which thread uses which memory (Evidence=)."},
     [PLAN_REASON_ALL_BUSY] = {"all-busy", "All nodes are full, and it runs beside its memory."},
-    [PLAN_REASON_POOLED] = {"pooled", "With a node each its threads waited more than memory beside them is worth."},
+    [PLAN_REASON_POOLED] = {"pooled", "With a node each its threads waited for CPUs more than that is worth."},
 };
 
 static const char *const outcomes[PLAN_OUTCOME_MAX] = {

@@ -143,7 +143,7 @@ typedef struct Process {
     uint64_t bound_bytes;     /* of it, with a memory policy that names nodes */
     uint64_t grown_bytes;     /* how much more that is than what was known before */
     /* Of the time its threads run in user mode, they wait for memory for so much at most, by what processors count
-     * (plan/scan/stall.h), as known since `stall_usec`; 0: it is not. It is counted again from `stall_due_usec` on. */
+     * (plan/scan/stall.h), in what began at `stall_usec`; 0: not known. It is due again at `stall_due_usec`. */
     uint16_t stall_permille;
     uint16_t ipc_permille; /* instructions by cycle then */
     uint64_t stall_usec, stall_due_usec;
@@ -180,7 +180,7 @@ typedef struct Group {
     uint64_t pool_next_usec;  /* that is not tried before */
     uint32_t pool_before_permille; /* while it is tried: which part of what they want they waited before; else 0 */
     uint32_t pool_others_permille; /* and all other groups */
-    uint64_t pool_progress;        /* and how fast they got on before (plan/scan/stall.h); 0: it was not counted */
+    uint64_t pool_progress;        /* and how fast they got on before it (plan/scan/stall.h); 0: it was not counted */
     bool roams;     /* it needs all nodes, so it was decided to leave it to the kernel: `home` is NULL */
     bool converged; /* its memory has come together at its home, and it stays for that (P16) */
     /* The last change of its home. */

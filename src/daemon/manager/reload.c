@@ -211,6 +211,7 @@ int manager_rebuild(Manager *manager, Topology *topology)
 
     /* From here on the new ones are in force; an error ends the daemon. */
     manager_evidence_stop(manager);
+    manager_stall_stop(manager);
     manager_memory_stop(manager);
     if (manager->probe)
         probe_adopt_readers(probe, manager->probe);

@@ -97,9 +97,9 @@ static void put_kind(Dict *dict, const Manager *manager, const Policy *policy, c
 static void put_stall(Dict *dict, const ManagerStall *stall)
 {
     dict_string(dict, "counters",
-                stall && stall->counting ? "used"
-                : stall && stall->why    ? stall->why
-                                         : "nobody's memory is looked at here");
+                stall && stall->counting && !stall->why ? "used"
+                : stall && stall->why                   ? stall->why
+                                                        : "nobody's memory is looked at here");
     dict_u64(dict, "counters_processes", stall ? stall->n_counted : 0);
     dict_u64(dict, "counters_cpu_usec", stall ? stall->cpu_nsec / NSEC_PER_USEC : 0);
 }

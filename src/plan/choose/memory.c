@@ -54,13 +54,15 @@ static void note_moves(Planner *p, uint32_t n_nodes)
     }
 }
 
-/* Of whom it is not known, it may be all. */
-static void note_stall(PlannerGroup *g, const Process *process)
+/* Of whom it is not known, or not to be used, it may be all. */
+static void note_stall(const Planner *p, PlannerGroup *g, const Process *process)
 {
+    const Policy *policy = group_policy(p->world, p->policies, process->workload);
+    bool known = process->stall_usec > 0 && policy && policy->evidence == POLICY_EVIDENCE_AUTO;
     uint64_t weight = MAX(process->cpu_permille, 1U);
 
     g->stall_weight += weight;
-    g->stall_sum += weight * (process->stall_usec > 0 ? process->stall_permille : 1000U);
+    g->stall_sum += weight * (known ? process->stall_permille : 1000U);
 }
 
 void choose_memory_gather(Planner *p, uint64_t *memory)
@@ -75,7 +77,7 @@ void choose_memory_gather(Planner *p, uint64_t *memory)
             continue;
         p->s->groups[process->group.i].awaits_memory |= process->memory_awaited;
         p->s->groups[process->group.i].use_hidden |= process->use_hidden;
-        note_stall(&p->s->groups[process->group.i], process);
+        note_stall(p, &p->s->groups[process->group.i], process);
         p->s->groups[process->group.i].awaits_use |=
             process->use_awaited &&
             memory_watch_precedes_home(p->world, group_policy(p->world, p->policies, process->workload),

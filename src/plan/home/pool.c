@@ -96,11 +96,17 @@ static uint64_t apart_usec(const Group *group)
     return MAX(group->apart_usec, group->last_home_usec);
 }
 
+/* What is worth a trial, if it is known how fast they get on (0: it is not). */
+static uint32_t waits_worth(const ThreadHomes *h, uint64_t progress)
+{
+    return progress > 0 ? MIN(WAITS_LEAST, worth_permille(h)) : worth_permille(h);
+}
+
 /* Not before its home has been judged, and for nobody who is only observed: there nothing would be different. */
 static bool is_tried(const ThreadHomes *h, const Group *group, const PlannerGroup *g)
 {
     uint64_t now = h->p->world->now_usec, since = apart_usec(group);
-    uint32_t waits = progress(h, since) > 0 ? MIN(WAITS_LEAST, worth_permille(h)) : worth_permille(h);
+    uint32_t waits = waits_worth(h, progress(h, since));
 
     return now >= group->pool_next_usec && now - MIN(since, now) >= PLANNER_POOL_USEC && !g->moves &&
            (group->judge_usec == 0 || g->judged) && !h->p->limits->would &&
@@ -120,13 +126,14 @@ static uint64_t others_wait_more(const ThreadHomes *h, const Group *group, const
 }
 
 /* Whether they get on faster than in the trial's beginning, by what is more than noise and more than all others wait
- * for it. */
+ * for it; and wait less, or it is only that they have more to do. */
 static bool is_faster(const ThreadHomes *h, const Group *group, const PlannerGroup *g, uint64_t now)
 {
     uint64_t more = (now - MIN(group->pool_progress, now)) * 1000 / group->pool_progress;
 
-    return more * group->want_permille >=
-           GAIN_LEAST * (uint64_t)group->want_permille + others_wait_more(h, group, g);
+    return g->wait_permille < group->pool_before_permille - group->pool_before_permille / 4 &&
+           more * group->want_permille >=
+               GAIN_LEAST * (uint64_t)group->want_permille + others_wait_more(h, group, g);
 }
 
 /* Whether they wait less, by more than being beside memory is worth and by more than all others wait for it; not if
@@ -140,13 +147,23 @@ static bool waits_less(const ThreadHomes *h, const Group *group, const PlannerGr
                worth_permille(h) * (uint64_t)group->want_permille + others_wait_more(h, group, g);
 }
 
+/* In the trial; 0: it has not been counted. */
+static uint64_t trial_progress(const ThreadHomes *h, const Group *group)
+{
+    return group->pool_progress > 0 ? progress(h, group->pool_until_usec - PLANNER_POOL_USEC) : 0;
+}
+
+static bool is_late(const World *world, const Group *group)
+{
+    return world->now_usec - group->pool_until_usec > LATE_USEC;
+}
+
 /* Not if something came between. */
 static bool has_helped(const ThreadHomes *h, const Group *group, const PlannerGroup *g)
 {
-    uint64_t now = group->pool_progress > 0 ? progress(h, group->pool_until_usec - PLANNER_POOL_USEC) : 0;
+    uint64_t now = trial_progress(h, group);
 
-    if (h->p->world->now_usec - group->pool_until_usec > LATE_USEC ||
-        group->want_permille < CHOOSE_IDLE_PERMILLE)
+    if (is_late(h->p->world, group) || group->want_permille < CHOOSE_IDLE_PERMILLE)
         return false;
     for (size_t i = 0; i < h->n; i++)
         if (h->units[i].now >= 0)
@@ -168,15 +185,20 @@ bool pool_decide(const ThreadHomes *h, bool may_be_apart)
     if (now < group->pool_until_usec) {
         if (may_be_apart)
             planner_refuse_group(h->p, MECHANISM_CONVERGE, PLAN_REASON_POOLED, group, g->wait_permille,
-                                 worth_permille(h));
+                                 waits_worth(h, group->pool_progress));
         return true;
     }
+    /* It goes on until it has been counted how fast they get on. */
+    if (trial && group->pool_progress > 0 && trial_progress(h, group) == 0 &&
+        !is_late(h->p->world, group))
+        return true;
     helps = may_be_apart && (trial ? has_helped(h, group, g) : is_tried(h, group, g));
     if (!trial && !helps)
         return false;
     if (trial) {
         pool.until_usec = helps ? now + LASTS_USEC : 0;
         pool.next_usec = now + LASTS_USEC;
+        pool.progress = helps ? group->pool_progress : 0;
     } else {
         pool.until_usec = now + PLANNER_POOL_USEC;
         pool.before_permille = g->wait_permille;

@@ -208,7 +208,7 @@ static int make_items(Pack *p)
         if (i > 0 && item->id == item[-1].id)
             return -EINVAL;
         make_item(p, item);
-        if (has_memory(group) && item->pull > 0)
+        if (has_memory(group))
             make_remote(p, item, group->memory_bytes, &p->remote[(size_t)i * p->n_sites],
                         &p->here[(size_t)i * p->n_sites]);
     }

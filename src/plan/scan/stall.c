@@ -57,7 +57,7 @@ bool stall_counted(const World *world, Process *process, const StallCounts *coun
     process->stall_permille = (uint16_t)(process->stall_usec > 0 ? (process->stall_permille + r) / 2 : r);
     process->ipc_permille =
         (uint16_t)MIN(counts->instructions / (counts->cycles / 1000), (uint64_t)UINT16_MAX);
-    process->stall_usec = MAX(world->now_usec, 1U);
+    process->stall_usec = MAX(world->now_usec - MIN(usec, world->now_usec), 1U);
     return true;
 }
 
@@ -85,8 +85,9 @@ static bool is_wanted(const World *world, const PolicySet *policies, const Proce
 {
     const Policy *policy = group_policy(world, policies, process->workload);
 
-    return !process->gone && !process->yielded && policy && policy->mode == POLICY_MODE_AUTO &&
-           policy->evidence == POLICY_EVIDENCE_AUTO && policy_chooses_nodes(policy);
+    return !process->gone && !process->yielded && policy && !world->workloads[process->workload.i].paused &&
+           policy->mode == POLICY_MODE_AUTO && policy->evidence == POLICY_EVIDENCE_AUTO &&
+           policy_chooses_nodes(policy);
 }
 
 /* Never counted before those that were, then by when it was due. */
@@ -134,30 +135,34 @@ static size_t find_threads(const World *world, const Process *process, pid_t *ti
     return n;
 }
 
+/* Who is older and used hardly any CPU time in the last slow tick is not asked which threads run. */
+static bool may_run(const World *world, const Process *process)
+{
+    return process->cpu_permille >= RUNS_PERMILLE || age_usec(world, process) < YOUNG_USEC * 2;
+}
+
 Process *stall_next(World *world, const PolicySet *policies, StallChoice *choice, pid_t *ret_tids,
                     size_t *ret_n)
 {
-    for (;;) {
+    while (choice->n_begun < STALL_THREADS_BY_TICK && choice->n_open + STALL_THREADS <= STALL_THREADS_MAX) {
         Process *next = NULL;
 
-        if (choice->n_begun >= STALL_THREADS_BY_TICK || choice->n_open + STALL_THREADS > STALL_THREADS_MAX)
-            return NULL;
         for (size_t i = 0; i < world->n_processes; i++) {
             Process *process = &world->processes[i];
 
-            if (process->stall_due_usec <= world->now_usec && is_wanted(world, policies, process) &&
-                (!next || precedes(process, next)))
+            if (process->stall_due_usec <= world->now_usec && may_run(world, process) &&
+                is_wanted(world, policies, process) && (!next || precedes(process, next)))
                 next = process;
         }
         if (!next)
             return NULL;
         put_off(world, next);
         *ret_n = find_threads(world, next, ret_tids);
-        if (*ret_n > 0) {
-            choice->n_open += (uint32_t)*ret_n;
-            choice->n_begun += (uint32_t)*ret_n;
+        choice->n_open += (uint32_t)*ret_n;
+        choice->n_begun += (uint32_t)MAX(*ret_n, (size_t)1); /* so that not all are asked in one tick */
+        if (*ret_n > 0)
             return next;
-        }
         next->stall_due_usec = world->now_usec + ASLEEP_USEC;
     }
+    return NULL;
 }

@@ -10,7 +10,7 @@
  * few instructions by cycle then, when it waits indeed.
  *
  * Counting costs something at each context switch of these threads, and opening and closing the counters interrupts
- * their CPUs. So it is some threads of some processes, for a tenth of a second. */
+ * their CPUs. So it is some threads of some processes, for a tick or a few. */
 
 #include "policy/policy.h"
 #include "world/world.h"
@@ -20,10 +20,10 @@
 #define STALL_THREADS_MAX     64U
 #define STALL_THREADS_BY_TICK 16U
 
-/* It is counted until they have run for this number of cycles, some 10 ms, and no longer than a second. */
+/* It is counted from tick to tick until they have run for this number of cycles, some 10 ms, or for so long. */
 #define STALL_CYCLES     30000000U
 #define STALL_CYCLES_MIN 1000000U
-#define STALL_USEC_MAX   1000000U
+#define STALL_USEC_MAX   500000U
 
 /* Who waits for a quarter of its time or more counts as all do of whom nothing is known: it could be half as much if
  * misses are dear or its memory is far. A choice of ours. */
@@ -47,12 +47,12 @@ typedef struct StallChoice {
 Process *stall_next(World *world, const PolicySet *policies, StallChoice *choice, pid_t *ret_tids,
                     size_t *ret_n);
 
-/* Folds in what was counted of a process for so long. Returns whether that is all; else it goes on. */
+/* Folds in what was counted of a process for so long up to now. Returns whether that is all; else it goes on. */
 bool stall_counted(const World *world, Process *process, const StallCounts *counts, uint64_t usec);
 
 /* How fast a group gets on: how many instructions by cycle its processes did when they were counted last, times what
  * they run on average, `run_permille`; in thousandths of a CPU that does one instruction by cycle. 0: not known,
- * since less than nine tenths of it, by CPU time, were counted after `since_usec`. It is comparable only with itself. */
+ * since less than nine tenths of it, by CPU time, have been counted since. It is comparable only with itself. */
 uint64_t stall_progress(const World *world, const Group *group, uint32_t run_permille, uint64_t since_usec);
 
 /* For how much of its time at most whoever did this waits for memory, in permille; -ENODATA: it did too little to say,

@@ -253,7 +253,7 @@ static int look(Probe *probe, World *world, pid_t pid, const SeenProcess *old, S
 {
     Process *process = world_process(world, pid);
     CLEANUP(subject_close) Subject subject = {.fd = -1};
-    bool same;
+    bool same, other;
     int r = subject_open(probe, pid, &subject);
 
     if (r < 0)
@@ -292,13 +292,18 @@ static int look(Probe *probe, World *world, pid_t pid, const SeenProcess *old, S
     }
     if (r < 0)
         return give_up(probe, r, process, old);
-    if (!same || old->identity != subject.identity)
+    other = !same || old->identity != subject.identity;
+    if (other)
         seen->memory_due_usec = seen->memory_cost_usec = 0; /* another program, another memory */
     seen->identity = subject.identity;
 
     process = world_process(world, pid);
     if (!process || process->gone)
         return 0;
+    if (other) {
+        process->stall_usec = process->stall_due_usec = 0;
+        process->stall_permille = process->ipc_permille = 0;
+    }
     r = fill_process(probe, world, &subject, seen, process);
     if (r < 0)
         return r;

@@ -41,7 +41,7 @@ static void test_discount(void **state)
     assert_int_equal(stall_discount(1000), 0);
 }
 
-/* It goes on until they have run for long enough, or a second; the second count is half of the mean. */
+/* It goes on until they have run for long enough, or half a second; the second count is half of the mean. */
 static void test_counted(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -52,11 +52,12 @@ static void test_counted(void **state)
     fixture_policy(&f, "a", POLICY);
     fixture_process(&f, 100, "a", NULL);
     process = world_process(f.world, 100);
-    assert_false(stall_counted(f.world, process, &counts, 900000));
+    assert_false(stall_counted(f.world, process, &counts, 400000));
     assert_int_equal(process->stall_usec, 0);
-    assert_true(stall_counted(f.world, process, &counts, 1000000));
+    assert_true(stall_counted(f.world, process, &counts, 500000));
     assert_int_equal(process->stall_permille, 30);
-    assert_int_equal(process->stall_usec, f.world->now_usec);
+    assert_int_equal(process->ipc_permille, 2000);
+    assert_int_equal(process->stall_usec, f.world->now_usec - 500000);
     counts = (StallCounts){.instructions = 60000000, .cycles = 30000000, .misses = 9000};
     assert_true(stall_counted(f.world, process, &counts, 100000));
     assert_int_equal(process->stall_permille, 60);
@@ -68,6 +69,7 @@ static void test_counted(void **state)
 static void add(Fixture *f, pid_t pid, const char *policy, int n, uint16_t run)
 {
     fixture_process(f, pid, policy, NULL);
+    world_process(f->world, pid)->cpu_permille = (uint32_t)n * run;
     for (int i = 0; i < n; i++) {
         Task *task = fixture_task(f, pid, pid + i, 0);
 
@@ -112,10 +114,34 @@ static void test_choice(void **state)
     fixture_wait(&f, 1000000);
     world_process(f.world, 500)->stall_usec = f.world->now_usec;
     world_task_by_tid(f.world, 500, 501)->run_permille = 900;
+    world_process(f.world, 500)->cpu_permille = 920;
     assert_chosen(&f, (StallChoice){0}, "500:3");
     fixture_wait(&f, 9000000);
     world_process(f.world, 100)->stall_usec = f.world->now_usec;
     assert_chosen(&f, (StallChoice){0}, "200:2 600:7 100:8");
+}
+
+/* Of very many that sleep only some are asked in a tick, and those that are known to sleep never. */
+static void test_sleepers(void **state)
+{
+    CLEANUP(fixture_done) Fixture f;
+    uint32_t n = 0;
+
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "a", POLICY);
+    for (pid_t pid = 100; pid < 500; pid += 10) {
+        add(&f, pid, "a", 1, 0);
+        if (pid < 400)
+            world_process(f.world, pid)->first_seen_usec = f.world->now_usec;
+    }
+    assert_chosen(&f, (StallChoice){0}, "");
+    for (size_t i = 0; i < f.world->n_processes; i++)
+        n += f.world->processes[i].stall_due_usec > 0;
+    assert_int_equal(n, STALL_THREADS_BY_TICK);
+    for (int i = 0; i < 3; i++)
+        assert_chosen(&f, (StallChoice){0}, "");
+    assert_true(world_process(f.world, 390)->stall_due_usec > 0);
+    assert_int_equal(world_process(f.world, 400)->stall_due_usec, 0);
 }
 
 /* Those that run most. */
@@ -163,6 +189,23 @@ static void test_costs(void **state)
     }
 }
 
+/* What lies beside whom uses it excuses being apart, whatever waiting for memory counts. */
+static void test_sorted(void **state)
+{
+    Instance in;
+    PackCost cost, full;
+
+    instance_init(&in, 2, 8000, 20);
+    add_group(&in, 4000, (uint64_t[]){2, 2});
+    in.groups[0].private_permille = in.groups[0].sorted_permille = 1000;
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){3}, &full), 0);
+    for (uint32_t discount = 200; discount <= 1000; discount += 200) {
+        in.groups[0].stall_discount_permille = discount;
+        assert_int_equal(pack_cost(&in.problem, (PackNodes[]){3}, &cost), 0);
+        assert_int_equal(cost.split, full.split);
+    }
+}
+
 /* All its memory is on a node whose cores it has to share: who waits for it stays, who does not goes. */
 static void test_decides(void **state)
 {
@@ -192,7 +235,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_estimate), cmocka_unit_test(test_discount), cmocka_unit_test(test_counted),
         cmocka_unit_test(test_choice),   cmocka_unit_test(test_threads),  cmocka_unit_test(test_costs),
-        cmocka_unit_test(test_decides),
+        cmocka_unit_test(test_decides),  cmocka_unit_test(test_sorted),   cmocka_unit_test(test_sleepers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

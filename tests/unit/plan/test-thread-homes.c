@@ -500,16 +500,17 @@ static void set_progress(Fixture *f, uint16_t ipc)
     process->cpu_permille = 1800;
 }
 
-/* Where that is counted, a twentieth that is waited is enough for a trial, and it decides, against waiting as well.
- * Counted before the threads had their nodes, or before the trial, it says nothing. */
+/* Where that is counted, a twentieth that is waited is enough for a trial, which goes on until it is counted again, for
+ * ten seconds at most, and that decides: also against waiting, and not if they only have more to do. Counted before the
+ * threads had their nodes, or before the trial, it says nothing. */
 static void test_pool_by_progress(void **state)
 {
     static const struct {
         uint16_t ipc_before, ipc_then; /* 0: it was not counted */
         bool waits_less, tried, kept;
     } cases[] = {
-        {1000, 1400, false, true, true}, {1000, 1000, true, true, false}, {1000, 700, true, true, false},
-        {1000, 0, false, true, false},   {0, 0, false, false, false},
+        {1000, 1400, true, true, true}, {1000, 1400, false, true, false}, {1000, 1000, true, true, false},
+        {1000, 700, true, true, false}, {1000, 0, true, true, false},     {0, 0, false, false, false},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -517,23 +518,29 @@ static void test_pool_by_progress(void **state)
         const uint16_t waits = 40;
 
         start_apart(&f);
+        fixture_wait(&f, 10000000);
         set_progress(&f, 2000);
-        fixture_wait(&f, 20000000);
+        fixture_wait(&f, 10000000);
         if (cases[i].ipc_before > 0)
             set_progress(&f, cases[i].ipc_before);
         else
-            world_process(f.world, f.world->processes[0].pid)->stall_usec = 1;
+            f.world->groups[0].apart_usec = f.world->processes[0].stall_usec;
         set_load(&f, 560, waits, 400);
         place(&f);
         assert_nodes(&f, cases[i].tried ? (int[]){-1, -1, -1, -1} : (int[]){0, 0, 1, 1});
         if (!cases[i].tried)
             continue;
-        assert_int_equal(f.world->groups[0].pool_progress, 4 * 560);
+        assert_int_equal(f.world->groups[0].pool_progress, 4 * 560 * cases[i].ipc_before / 1000);
         assert_int_equal(f.world->processes[0].stall_due_usec, f.world->now_usec + 1000000);
+        f.world->processes[0].ipc_permille = 4000; /* of before the trial */
         fixture_wait(&f, 2000000);
         if (cases[i].ipc_then > 0)
             set_progress(&f, cases[i].ipc_then);
         set_load(&f, cases[i].waits_less ? 590 : 560, cases[i].waits_less ? 10 : waits, 400);
+        place(&f);
+        assert_nodes(&f,
+                     cases[i].kept || cases[i].ipc_then == 0 ? (int[]){-1, -1, -1, -1} : (int[]){0, 0, 1, 1});
+        fixture_wait(&f, 10100000);
         place(&f);
         assert_nodes(&f, cases[i].kept ? (int[]){-1, -1, -1, -1} : (int[]){0, 0, 1, 1});
     }
