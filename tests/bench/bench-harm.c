@@ -15,7 +15,8 @@
  *
  * by kind of work and of all. Of work that comes to its end it is not how much is done that differs, but how fast it
  * was: work by time runnable. The worst machines are listed, and saved as scenarios with --save. With --any machines
- * and programs are drawn without kinds (harm-any.h). */
+ * and programs are drawn without kinds (harm-any.h). With --misses=N programs wait for so many cache misses at once
+ * (MissOverlap=), 1 unless told; 0: the processor counts none. */
 
 #include "harm-any.h"
 #include "simbench.h"
@@ -39,7 +40,7 @@ typedef struct Harm {
     double of[ROWS]; /* work by that of the better kernel, but for the first */
 } Harm;
 
-static unsigned arg_machines = 1000, arg_first = 1, arg_seeds = 5, arg_jobs;
+static unsigned arg_machines = 1000, arg_first = 1, arg_seeds = 5, arg_jobs, arg_misses = 1;
 static const char *arg_save;
 static bool arg_json, arg_any;
 
@@ -131,6 +132,13 @@ static int measure_ideal(uint64_t seed, const Done *base, Harm *ret)
     return r;
 }
 
+static void set_misses(SimSpec *spec)
+{
+    spec->model.counters = arg_misses > 0;
+    for (size_t i = 0; i < spec->n_workloads; i++)
+        spec->workloads[i].miss_overlap = MAX(arg_misses, 1U);
+}
+
 static int measure(uint64_t seed, Harm *ret)
 {
     CLEANUP(sim_spec_free_p) SimSpec *spec = NULL;
@@ -141,6 +149,7 @@ static int measure(uint64_t seed, Harm *ret)
 
     if (r < 0)
         return r;
+    set_misses(spec);
     done = calloc(ROWS * (spec->n_workloads + 1), sizeof(*done));
     if (!done)
         return -ENOMEM;
@@ -278,10 +287,15 @@ static int list_worst(Harm *all, size_t n)
 static bool parse(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"machines", required_argument, NULL, 'm'}, {"first", required_argument, NULL, 'f'},
-        {"seeds", required_argument, NULL, 'r'},    {"jobs", required_argument, NULL, 'p'},
-        {"save", required_argument, NULL, 's'},     {"any", no_argument, NULL, 'a'},
-        {"json", no_argument, NULL, 'j'},           {NULL, 0, NULL, 0},
+        {"machines", required_argument, NULL, 'm'},
+        {"first", required_argument, NULL, 'f'},
+        {"seeds", required_argument, NULL, 'r'},
+        {"jobs", required_argument, NULL, 'p'},
+        {"save", required_argument, NULL, 's'},
+        {"any", no_argument, NULL, 'a'},
+        {"misses", required_argument, NULL, 'n'},
+        {"json", no_argument, NULL, 'j'},
+        {NULL, 0, NULL, 0},
     };
     bool good = true;
     int c;
@@ -298,12 +312,14 @@ static bool parse(int argc, char **argv)
                    : c == 'f' ? number_between(optarg, 0, 1000000000, &arg_first)
                    : c == 'r' ? number_between(optarg, 1, 1000, &arg_seeds)
                    : c == 'p' ? number_between(optarg, 1, 1024, &arg_jobs)
+                   : c == 'n' ? number_between(optarg, 0, 100, &arg_misses)
                               : false;
     }
     if (!good || optind < argc)
         (void)fprintf(
             stderr,
-            "usage: %s [--any] [--machines=N] [--first=NUMBER] [--seeds=N] [--jobs=N] [--save=DIRECTORY] [--json]\n",
+            "usage: %s [--any] [--machines=N] [--first=NUMBER] [--seeds=N] [--jobs=N] [--misses=N] [--save=DIRECTORY] "
+            "[--json]\n",
             argv[0]);
     return good && optind == argc;
 }

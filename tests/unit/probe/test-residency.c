@@ -255,7 +255,7 @@ static void test_kernel_groups(void **state)
     assert_null(bench_process(&b, 100)->shared);
 }
 
-/* exec(2): another program has other memory. */
+/* exec(2): another program has other memory, and waits for it otherwise. */
 static void test_other_program(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
@@ -264,10 +264,17 @@ static void test_other_program(void **state)
     start(&b, wants_all, false);
     for (int i = 0; i < 20; i++)
         bench_discover(&b);
+    bench_process(&b, 100)->stall_usec = b.now;
+    bench_process(&b, 100)->stall_due_usec = b.now + 10000000;
+    bench_process(&b, 100)->stall_permille = bench_process(&b, 100)->ipc_permille = 10;
+    bench_discover(&b);
+    assert_int_equal(bench_process(&b, 100)->stall_permille, 10);
     put_process(&b, &(FakeTask){.pid = 100, .comm = "other"});
     put_maps(&b, 100, 9, 9);
     bench_discover(&b);
     assert_int_equal(bench_process(&b, 100)->node_bytes[0], 36 * KB);
+    assert_int_equal(bench_process(&b, 100)->stall_usec + bench_process(&b, 100)->stall_due_usec, 0);
+    assert_int_equal(bench_process(&b, 100)->stall_permille + bench_process(&b, 100)->ipc_permille, 0);
 }
 
 /* Who reads where the memory of process 100 lies waits until there is an answer: five pages on node 1. */
