@@ -34,7 +34,7 @@ typedef struct StallCounts {
     uint64_t instructions, cycles, misses;
 } StallCounts;
 
-/* Begins a tick: no process that was counted has been chosen in it. */
+/* What stall_next() has chosen up to now; `n_begun` 0 at the beginning of a tick. */
 typedef struct StallChoice {
     uint32_t n_open;  /* threads that are being counted */
     uint32_t n_begun; /* of these, since the tick began */
