@@ -99,9 +99,12 @@ void manager_stall_begin(Manager *manager)
     choice.n_open = counting_n_threads(stall->counting);
     while ((process = stall_next(manager->world, manager->policies, &choice, tids, &n))) {
         TaskKey subject = {.pid = process->pid, .start_ticks = process->start_ticks};
+        int r = counting_begin(stall->counting, subject, tids, n, manager->world->now_usec);
 
-        /* Who has gone, or is not shown to us, is not counted. */
-        stall->n_counted += counting_begin(stall->counting, subject, tids, n, manager->world->now_usec) == 0;
+        stall->n_counted += r == 0;
+        /* Who has gone is not counted; nor may others be, if only we may, or for want of descriptors. */
+        if (r != -ESRCH)
+            stall->why = r < 0 ? progress_explain(-r) : NULL;
     }
     start = time_thread_cpu_nsec() - start;
     stall->cpu_nsec += start;

@@ -136,6 +136,8 @@ static void print_counters(json_object *status)
     int64_t n = number(status, "counters_processes");
     char cost[64];
 
+    if (!*counters)
+        return; /* an older daemon */
     if (strcmp(counters, "used") != 0)
         view_line("Counters", "not used: %s", counters);
     else

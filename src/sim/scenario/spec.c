@@ -19,6 +19,8 @@ const SimModel sim_model_default = {
     .smt_permille = 610,
     .counters = true,
 
+    /* What servers of two sockets run at with all cores busy, 2.5 to 3.5 GHz; and two instructions by cycle, half of
+     * what their cores can retire: only that it is far above what plan/scan/stall.h takes for slow decides anything. */
     .cycles_per_usec = 3000,
     .ipc_permille = 2000,
 

@@ -57,7 +57,7 @@ typedef struct SimModel {
     uint64_t node_bandwidth;      /* bytes per second that one node's memory gives */
     uint32_t smt_permille;        /* speed of each of two busy SMT siblings; 1000: that of a whole core */
 
-    bool counters;              /* processors count cycles, instructions and misses for the daemon */
+    bool counters;                /* processors count cycles, instructions and misses for the daemon */
 
     uint32_t cycles_per_usec;  /* of a CPU */
     uint32_t ipc_permille;     /* instructions by cycle of a thread that does not wait for memory */

@@ -10,6 +10,7 @@
 
 #include <linux/perf_event.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static const ProgressEvents software = {
@@ -101,6 +102,29 @@ static void test_counts(void **state)
     assert_int_equal(counting_n_threads(b.manager.stall->counting), 0);
 }
 
+/* What cannot be done at the moment is said, and tried again at the next turn. */
+static void test_no_descriptors(void **state)
+{
+    CLEANUP(bench_done) Bench b;
+    struct rlimit limit, none;
+
+    bench_init(&b, &software);
+    if (!b.manager.stall->counting)
+        skip();
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = limit;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    manager_stall_begin(&b.manager);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_string_equal(b.manager.stall->why, progress_explain(EMFILE));
+    assert_int_equal(b.manager.stall->n_counted, 0);
+    fixture_wait(&b.f, 10000000);
+    manager_stall_begin(&b.manager);
+    assert_null(b.manager.stall->why);
+    assert_int_equal(b.manager.stall->n_counted, 1);
+}
+
 /* What is not there, or not to be used, is said, and asked for no more until it is started again. */
 static void test_not_there(void **state)
 {
@@ -126,6 +150,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_no_descriptors),
         cmocka_unit_test(test_not_there),
     };
 
