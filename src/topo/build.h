@@ -38,6 +38,10 @@ int synthetic_check(const char *text, char **ret_error);
  * CPUs hwloc calls disallowed are left out, and so is the memory of disallowed nodes. 0, -EINVAL or -ENOMEM. */
 int import_hwloc(Topology *topology, hwloc_topology_t hwloc, bool restrict_to_allowed, char **ret_error);
 
+/* What is told of a node's bandwidth, MB/s, or 0: it is less than half of what the slowest channel of DDR4 gives. On
+ * virtual machines it may be any number. */
+uint32_t topology_bandwidth(uint64_t mb);
+
 /* Replaces the one node by `n` pretend ones. 0, -EINVAL or -ENOMEM. */
 int rehearsal_split(Topology *topology, uint32_t n, char **ret_error);
 

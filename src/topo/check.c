@@ -47,6 +47,7 @@ static int check_nodes(const Topology *topology)
 
         CHECK(i == 0 || node->os_index > topology->nodes[i - 1].os_index);
         CHECK(hwloc_bitmap_weight(node->cpus) == (int)node->n_cpus);
+        CHECK(node->bandwidth_mb <= TOPOLOGY_BANDWIDTH_MAX);
         n += node->n_cpus;
         for (uint32_t j = 0; j < topology->n_nodes; j++) {
             uint32_t d = topology->distances[(size_t)i * topology->n_nodes + j];

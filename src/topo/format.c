@@ -42,6 +42,8 @@ static int print_nodes(FILE *f, const Topology *topology)
                       human_noun(node->n_cpus, "CPU", "CPUs"), node->memory_bytes >> 20);
         if (print_list(f, node->cpus) < 0)
             return -ENOMEM;
+        if (node->bandwidth_mb > 0)
+            (void)fprintf(f, ", bandwidth %u MB/s", node->bandwidth_mb);
         (void)fprintf(f, "\n");
     }
     for (uint32_t i = 0; i < topology->n_nodes; i++) {

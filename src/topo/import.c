@@ -17,6 +17,8 @@
  * loaded and restricted here: disallowed CPUs are left out; a disallowed node stays while it has allowed CPUs, with no
  * memory; otherwise it is left out too.
  *
+ * Bandwidth. What firmware tells (ACPI HMAT), which on most machines is nothing.
+ *
  * LLC. The outermost data or unified cache above the CPU, whatever its level: L3 as a rule, L2 on machines without.
  * Where hwloc sees no cache at all (some virtual machines) each core counts as its own LLC, which is what the Linux
  * scheduler falls back to on x86; one LLC for everything would promise cache sharing that nobody has seen. */
@@ -24,6 +26,8 @@
 #include "topo/build.h"
 
 #include "base/parse.h"
+
+#define BANDWIDTH_MIN_MB 6400U
 
 static int compare_locality(const void *a, const void *b)
 {
@@ -42,7 +46,29 @@ static int compare_nodes(const void *a, const void *b)
     return x->os_index < y->os_index ? -1 : x->os_index > y->os_index;
 }
 
-static int import_node(Topology *topology, hwloc_obj_t obj, bool allowed, hwloc_bitmap_t unclaimed)
+uint32_t topology_bandwidth(uint64_t mb)
+{
+    return mb >= BANDWIDTH_MIN_MB ? (uint32_t)MIN(mb, (uint64_t)TOPOLOGY_BANDWIDTH_MAX) : 0;
+}
+
+/* Of the nearest CPUs; of reading where only that is told. */
+static uint32_t import_bandwidth(hwloc_topology_t hwloc, hwloc_obj_t node)
+{
+    static const hwloc_memattr_id_t attributes[] = {HWLOC_MEMATTR_ID_BANDWIDTH,
+                                                    HWLOC_MEMATTR_ID_READ_BANDWIDTH};
+
+    for (size_t i = 0; i < ARRAY_SIZE(attributes); i++) {
+        struct hwloc_location from;
+        hwloc_uint64_t mb;
+
+        if (hwloc_memattr_get_best_initiator(hwloc, attributes[i], node, 0, &from, &mb) == 0)
+            return topology_bandwidth(mb);
+    }
+    return 0;
+}
+
+static int import_node(Topology *topology, hwloc_topology_t hwloc, hwloc_obj_t obj, bool allowed,
+                       hwloc_bitmap_t unclaimed)
 {
     CLEANUP_BITMAP hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
     uint32_t n_cpus;
@@ -58,6 +84,7 @@ static int import_node(Topology *topology, hwloc_obj_t obj, bool allowed, hwloc_
         .n_cpus = n_cpus,
         .cpus = TAKE_PTR(cpus),
         .memory_bytes = allowed ? obj->attr->numanode.local_memory : 0,
+        .bandwidth_mb = allowed ? import_bandwidth(hwloc, obj) : 0,
     };
     return 0;
 }
@@ -83,7 +110,8 @@ static int import_nodes(Topology *topology, hwloc_topology_t hwloc, hwloc_const_
         order[i] = hwloc_get_obj_by_type(hwloc, HWLOC_OBJ_NUMANODE, (unsigned)i);
     qsort(order, (size_t)n, sizeof(hwloc_obj_t), compare_locality);
     for (int i = 0; r == 0 && i < n; i++)
-        r = import_node(topology, order[i], hwloc_bitmap_isset(allowed, order[i]->os_index), unclaimed);
+        r = import_node(topology, hwloc, order[i], hwloc_bitmap_isset(allowed, order[i]->os_index),
+                        unclaimed);
     qsort(topology->nodes, topology->n_nodes, sizeof(TopologyNode), compare_nodes);
     if (r == 0 && hwloc_bitmap_andnot(topology->all_cpus, topology->all_cpus, unclaimed) < 0)
         r = -ENOMEM;

@@ -3,16 +3,20 @@
 /* Makes a Topology: opens the source, lets hwloc read it, imports, splits for a rehearsal, computes the domains.
  *
  * hwloc is told never to bind this thread while looking (its x86 part otherwise visits every CPU in turn): observing
- * must make no changing system call (I11). It reads no devices, memory attributes or CPU kinds, which we do not use.
+ * must make no changing system call (I11). It reads no devices or CPU kinds, which we do not use.
  * hwloc's own complaints stay off unless the user asks for them with HWLOC_HIDE_ERRORS=0 or HWLOC_XML_VERBOSE=1; a
  * library must not call setenv(), which races with getenv() in other threads. */
 
 #include "topo/build.h"
+#include "topo/dmi.h"
 
 #include "base/human.h"
 #include "base/parse.h"
 #include "base/root.h"
 
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+#endif
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
@@ -25,10 +29,14 @@
 /* Of CPU time; a machine of 2,048 CPUs takes 0.01 s. */
 #define XML_TRIAL_SEC 5U
 
+#define DMI_TABLES     "sys/firmware/dmi/tables/DMI"
+#define DMI_MAX_BYTES  ((size_t)1024 * 1024) /* a server with 128 modules has 20 KB */
+#define HYPERVISOR_BIT (1U << 31)            /* CPUID 1, ECX: there is one below us */
+
 /* Everything is loaded, and restricted on import: see there. */
 #define LOAD_FLAGS                                                                      \
     (HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED | HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING | \
-     HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS | HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS)
+     HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS)
 
 static void hwloc_destroy_p(hwloc_topology_t *hwloc)
 {
@@ -154,6 +162,38 @@ int build_llc_nodes(Topology *topology)
     return 0;
 }
 
+static bool is_virtual(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    unsigned a, b, c, d;
+
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & HYPERVISOR_BIT);
+#else
+    return false;
+#endif
+}
+
+/* Where hwloc knows of no bandwidth: what the modules of memory can transfer, divided by where memory is, less a fifth
+ * that nobody gets. Only root may read it. Where some node has no CPUs its memory is of another kind. */
+static void ask_modules(Topology *topology, uint64_t all_bytes)
+{
+    CLEANUP_CLOSE int root_fd = is_virtual() ? -1 : root_open("/");
+    CLEANUP_FREE char *table = NULL;
+    size_t len = 0;
+    double mb;
+
+    for (uint32_t i = 0; i < topology->n_nodes; i++)
+        if (topology->nodes[i].bandwidth_mb > 0 || topology->nodes[i].n_cpus == 0)
+            return;
+    if (root_fd < 0 || all_bytes == 0 ||
+        root_read_alloc(root_fd, DMI_TABLES, DMI_MAX_BYTES, &table, &len) < 0)
+        return;
+    mb = (double)dmi_memory_mb((const uint8_t *)table, len) * 0.8 / (double)all_bytes;
+    for (uint32_t i = 0; i < topology->n_nodes; i++)
+        topology->nodes[i].bandwidth_mb =
+            topology_bandwidth((uint64_t)(mb * (double)topology->nodes[i].memory_bytes));
+}
+
 static int load(Topology *topology, const TopologyOptions *options, Synthetic *synthetic, char **ret_error)
 {
     CLEANUP(hwloc_destroy_p) hwloc_topology_t hwloc = NULL;
@@ -179,6 +219,8 @@ static int load(Topology *topology, const TopologyOptions *options, Synthetic *s
     r = import_hwloc(topology, hwloc, live && !options->whole_machine, ret_error);
     if (r < 0)
         return r;
+    if (live)
+        ask_modules(topology, hwloc_get_root_obj(hwloc)->total_memory);
     r = apply_distances(topology, synthetic, ret_error);
     if (r == 0 && options->rehearse > 0)
         r = rehearsal_split(topology, options->rehearse, ret_error);

@@ -28,12 +28,14 @@ static const RecordField topology_fields[] = {
 typedef struct NodeRow {
     uint32_t os_index;
     uint64_t memory_bytes;
+    uint32_t bandwidth_mb;
     RecordNumbers distances;
 } NodeRow;
 
 static const RecordField node_fields[] = {
     {"os", RECORD_U32, offsetof(NodeRow, os_index), true},
     {"memory_bytes", RECORD_U64, offsetof(NodeRow, memory_bytes)},
+    {"bandwidth_mb", RECORD_U32, offsetof(NodeRow, bandwidth_mb)},
     {"distances", RECORD_NUMBERS, offsetof(NodeRow, distances), true},
 };
 
@@ -66,6 +68,7 @@ void topology_write(const Topology *topology, FILE *out)
         NodeRow row = {
             .os_index = topology->nodes[i].os_index,
             .memory_bytes = topology->nodes[i].memory_bytes,
+            .bandwidth_mb = topology->nodes[i].bandwidth_mb,
             .distances = {.values = topology->distances + (size_t)i * topology->n_nodes,
                           .n = topology->n_nodes},
         };
@@ -119,7 +122,8 @@ static int read_node(RecordReader *reader, TopologyDraft *draft)
     }
 
     draft->rows[draft->n_rows++] = row.distances;
-    t->nodes[t->n_nodes++] = (TopologyNode){.os_index = row.os_index, .memory_bytes = row.memory_bytes};
+    t->nodes[t->n_nodes++] = (TopologyNode){
+        .os_index = row.os_index, .memory_bytes = row.memory_bytes, .bandwidth_mb = row.bandwidth_mb};
     return 0;
 }
 

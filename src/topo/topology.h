@@ -40,11 +40,14 @@ typedef struct TopologyCpu {
     CoreIx core;
 } TopologyCpu;
 
+#define TOPOLOGY_BANDWIDTH_MAX (1U << 24) /* MB/s: more than any node has */
+
 typedef struct TopologyNode {
     uint32_t os_index;   /* as in /sys/devices/system/node/nodeN */
     hwloc_bitmap_t cpus; /* empty for a memory-only node */
     uint32_t n_cpus;
     uint64_t memory_bytes; /* 0 for a memoryless node */
+    uint32_t bandwidth_mb; /* MB/s that its memory gives to the CPUs nearest to it, as firmware says; 0: not known */
 } TopologyNode;
 
 typedef struct TopologyLlc {

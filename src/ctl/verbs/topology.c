@@ -30,7 +30,8 @@ static int add_nodes(json_object *array, const Topology *topology)
         if (!object || json_set_number(object, "node", node->os_index) < 0 ||
             json_set_set(object, "cpus", node->cpus) < 0 ||
             json_set_number(object, "n_cpus", node->n_cpus) < 0 ||
-            json_set_number(object, "memory_bytes", node->memory_bytes) < 0)
+            json_set_number(object, "memory_bytes", node->memory_bytes) < 0 ||
+            json_set_number(object, "bandwidth_bytes_per_sec", node->bandwidth_mb * 1000000ULL) < 0)
             return -ENOMEM;
     }
     return 0;

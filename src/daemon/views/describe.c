@@ -28,6 +28,7 @@ static void topology_nodes(Dict *dict, const Topology *topology)
         dict_cpus(dict, "cpus", node->cpus);
         dict_u32(dict, "n_cpus", node->n_cpus);
         dict_u64(dict, "memory_bytes", node->memory_bytes);
+        dict_u64(dict, "bandwidth_bytes_per_sec", node->bandwidth_mb * 1000000ULL);
         dict_end(dict);
     }
     dict_list_end(dict, "nodes");

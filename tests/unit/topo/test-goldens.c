@@ -34,6 +34,7 @@ static const Machine machines[] = {
     {"laptop", "synthetic", 3},
     {"two-llcs", "synthetic", 2},
     {"cxl", "xml"},
+    {"bandwidth", "xml"},
     {"cxl-machine", "xml"},
     {"memoryless", "xml"},
     {"sparse-ids", "xml"},

@@ -67,10 +67,10 @@ static void test_round_trip(void **state)
 /* What the synthetic descriptions cannot say: holes, a node without CPUs, sparse node numbers, an LLC over two
  * nodes. */
 #define HEAD "topology origin=xml source=\"a \\x22box\\x22\" rehearsal=0 restricted=yes distances_known=yes\n"
-#define NODES                                          \
-    "node os=0 memory_bytes=1024 distances=10,12,40\n" \
-    "node os=4 memory_bytes=0 distances=12,10,40\n"    \
-    "node os=7 memory_bytes=4096 distances=40,40,10\n"
+#define NODES                                                              \
+    "node os=0 memory_bytes=1024 bandwidth_mb=204800 distances=10,12,40\n" \
+    "node os=4 memory_bytes=0 bandwidth_mb=0 distances=12,10,40\n"         \
+    "node os=7 memory_bytes=4096 bandwidth_mb=28000 distances=40,40,10\n"
 #define CPUS                          \
     "cpu cpu=1 node=0 llc=0 core=0\n" \
     "cpu cpu=3 node=1 llc=0 core=1\n"

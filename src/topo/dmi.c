@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The tables of the firmware, by the System Management BIOS Reference Specification (DMTF DSP0134 3.7): structures one
+ * behind another, each four bytes of header (type, length, handle), as much as the length says, and strings up to two
+ * zero bytes. Type 17 is a module of memory. Which of them share a channel is not in it. */
+
+#include "topo/dmi.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+enum {
+    HEADER_SIZE = 4,
+    TYPE_BIOS = 0,
+    BIOS_EXTENSION = 0x13, /* its second byte of characteristics; bit 4: a virtual machine */
+    TYPE_MODULE = 17,
+    MODULE_DATA_WIDTH = 0x0A, /* bits; the two last bytes of each are those of a word, the lower first */
+    MODULE_SIZE = 0x0C,       /* 0: the slot is empty */
+    MODULE_SPEED = 0x15,      /* MT/s it is made for; 0: not known */
+    MODULE_CONFIGURED = 0x20, /* and that it runs at */
+    MODULE_TECHNOLOGY = 0x28, /* 3: DRAM, and nothing else */
+};
+
+#define NOT_KNOWN 0xFFFFU
+#define DRAM      3
+
+typedef struct Entry {
+    const uint8_t *data;
+    size_t len; /* without strings */
+} Entry;
+
+/* 0: it ends before that. */
+static uint32_t word(const Entry *e, size_t at)
+{
+    return at + 2 <= e->len ? (uint32_t)(e->data[at] | e->data[at + 1] << 8) : 0;
+}
+
+/* False at the end, or where the rest is cut off. */
+static bool next(const uint8_t *table, size_t size, size_t *at, Entry *ret)
+{
+    const uint8_t *data = table + *at;
+    size_t left = size - *at, end;
+
+    if (left < HEADER_SIZE || data[1] < HEADER_SIZE || data[1] > left)
+        return false;
+    *ret = (Entry){data, data[1]};
+    for (end = data[1]; end + 2 <= left; end++)
+        if (data[end] == 0 && data[end + 1] == 0) {
+            *at += end + 2;
+            return true;
+        }
+    return false;
+}
+
+static uint64_t module_mb(const Entry *e)
+{
+    uint32_t speed = word(e, MODULE_CONFIGURED), width = word(e, MODULE_DATA_WIDTH);
+    bool dram = e->len <= MODULE_TECHNOLOGY || e->data[MODULE_TECHNOLOGY] == DRAM;
+
+    if (speed == 0 || speed == NOT_KNOWN)
+        speed = word(e, MODULE_SPEED);
+    if (word(e, MODULE_SIZE) == 0 || !dram || speed == NOT_KNOWN || width == NOT_KNOWN)
+        return 0;
+    return (uint64_t)speed * width / 8;
+}
+
+uint64_t dmi_memory_mb(const uint8_t *table, size_t size)
+{
+    uint64_t sum = 0;
+    size_t at = 0;
+    Entry e;
+
+    while (next(table, size, &at, &e)) {
+        if (e.data[0] == TYPE_BIOS && e.len > BIOS_EXTENSION && (e.data[BIOS_EXTENSION] & 0x10))
+            return 0;
+        if (e.data[0] == TYPE_MODULE)
+            sum += module_mb(&e);
+    }
+    return sum;
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What the modules of memory can transfer, by tables put together here. */
+
+#include "topo/dmi.h"
+#include "unit-test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Table {
+    uint8_t data[4096];
+    size_t len;
+} Table;
+
+/* Appends a structure of so many bytes, with a string behind it. Returns its bytes. */
+static uint8_t *add(Table *table, uint8_t type, uint8_t len)
+{
+    static const char strings[] = "DIMM A1\0"; /* and the zero of the literal: two of them */
+    uint8_t *entry = table->data + table->len;
+
+    memset(entry, 0, len);
+    entry[0] = type;
+    entry[1] = len;
+    memcpy(entry + len, strings, sizeof(strings));
+    table->len += len + sizeof(strings);
+    return entry;
+}
+
+static void put(uint8_t *entry, size_t at, unsigned value)
+{
+    entry[at] = (uint8_t)value;
+    entry[at + 1] = (uint8_t)(value >> 8);
+}
+
+/* A module of 16 GiB and 64 bits that runs at less than it is made for. */
+static uint8_t *add_module(Table *table, uint8_t len)
+{
+    uint8_t *entry = add(table, 17, len);
+
+    put(entry, 0x0A, 64);
+    put(entry, 0x0C, 16384);
+    put(entry, 0x15, 3200);
+    if (len > 0x21)
+        put(entry, 0x20, 2933);
+    if (len > 0x28)
+        entry[0x28] = 3;
+    return entry;
+}
+
+static uint64_t read_table(const Table *table)
+{
+    return dmi_memory_mb(table->data, table->len);
+}
+
+static void test_modules(void **state)
+{
+    Table table = {.len = 0};
+
+    assert_int_equal(read_table(&table), 0);
+    (void)add(&table, 0, 0x18);
+    (void)add_module(&table, 0x54);
+    (void)add(&table, 1, 0x1B);
+    (void)add_module(&table, 0x54);
+    assert_int_equal(read_table(&table), 2 * 2933 * 8);
+    put(add_module(&table, 0x54), 0x0C, 0); /* an empty slot */
+    add_module(&table, 0x54)[0x28] = 7;     /* no DRAM */
+    assert_int_equal(read_table(&table), 2 * 2933 * 8);
+    put(add_module(&table, 0x54), 0x20, 0); /* it is not told how fast it runs */
+    (void)add_module(&table, 0x1B);         /* nor in a table as old as that */
+    assert_int_equal(read_table(&table), 2 * 2933 * 8 + 2 * 3200 * 8);
+    (void)add(&table, 127, 4);
+    assert_int_equal(read_table(&table), 2 * 2933 * 8 + 2 * 3200 * 8);
+}
+
+static void test_not_told(void **state)
+{
+    Table table = {.len = 0};
+    uint8_t *entry = add_module(&table, 0x54);
+
+    put(entry, 0x20, 0);
+    put(entry, 0x15, 0);
+    assert_int_equal(read_table(&table), 0);
+    put(entry, 0x15, 0xFFFF);
+    assert_int_equal(read_table(&table), 0);
+    put(entry, 0x15, 3200);
+    put(entry, 0x0A, 0xFFFF);
+    assert_int_equal(read_table(&table), 0);
+}
+
+/* What a hypervisor makes up is no memory of anybody. */
+static void test_virtual(void **state)
+{
+    Table table = {.len = 0};
+
+    (void)add_module(&table, 0x54);
+    add(&table, 0, 0x18)[0x13] = 0x10;
+    assert_int_equal(read_table(&table), 0);
+}
+
+/* Wherever it is cut off, or broken, whole modules are read and nothing behind it (the address sanitizer looks). */
+static void test_cut_off(void **state)
+{
+    Table table = {.len = 0};
+
+    (void)add_module(&table, 0x54);
+    (void)add_module(&table, 0x54);
+    for (size_t len = 0; len <= table.len; len++) {
+        uint8_t *copy = malloc(len + !len);
+
+        assert_non_null(copy);
+        memcpy(copy, table.data, len);
+        assert_int_equal(dmi_memory_mb(copy, len), len / (table.len / 2) * 2933 * 8);
+        free(copy);
+    }
+    table.data[1] = 3; /* shorter than its header */
+    assert_int_equal(read_table(&table), 0);
+    table.data[1] = 255;
+    assert_int_equal(read_table(&table), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_modules),
+        cmocka_unit_test(test_not_told),
+        cmocka_unit_test(test_virtual),
+        cmocka_unit_test(test_cut_off),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
