@@ -64,7 +64,8 @@ static bool take_in(Manager *manager, const CountingNews *news)
            stall_counted(manager->world, process,
                          &(StallCounts){.instructions = counts->instructions,
                                         .cycles = counts->cycles,
-                                        .misses = counts->misses},
+                                        .misses = counts->misses,
+                                        .run_usec = counts->run_usec},
                          now - MIN(news->begun_usec, now));
 }
 

@@ -2,6 +2,8 @@
 
 #include "probe/progress.h"
 
+#include "base/time.h"
+
 #include <linux/perf_event.h>
 #include <stddef.h>
 #include <string.h>
@@ -24,7 +26,7 @@ static int open_event(uint32_t type, uint64_t config, pid_t tid, int leader_fd)
         .type = type,
         .size = sizeof(attr),
         .config = config,
-        .read_format = PERF_FORMAT_GROUP,
+        .read_format = PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_RUNNING,
         .exclude_kernel = 1,
         .exclude_hv = 1,
     };
@@ -84,15 +86,16 @@ ProgressCounts progress_read(const Progress *progress)
     for (size_t i = 0; i < progress->n; i++) {
         const Count *count = &progress->counts[i];
         struct {
-            uint64_t n, cycles, instructions, misses;
+            uint64_t n, run_nsec, cycles, instructions, misses;
         } values = {0};
         size_t size = count->misses_fd >= 0 ? sizeof(values) : offsetof(typeof(values), misses);
 
-        if (read(count->cycles_fd, &values, size) != (ssize_t)size || values.n != size / sizeof(uint64_t) - 1)
+        if (read(count->cycles_fd, &values, size) != (ssize_t)size || values.n != size / sizeof(uint64_t) - 2)
             continue;
         sum.cycles += values.cycles;
         sum.instructions += values.instructions;
         sum.misses += values.misses;
+        sum.run_usec += values.run_nsec / NSEC_PER_USEC;
         sum.misses_known &= count->misses_fd >= 0;
         sum.n_threads++;
     }

@@ -26,6 +26,7 @@ typedef struct ProgressEvents {
 typedef struct ProgressCounts {
     uint64_t instructions, cycles;
     uint64_t misses;
+    uint64_t run_usec; /* for how long they ran meanwhile */
     bool misses_known; /* of all of them; there are processors that count only the others */
     uint32_t n_threads;
 } ProgressCounts;

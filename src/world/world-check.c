@@ -168,6 +168,8 @@ static int check_process(const Check *check, const Process *p)
         return broken(check, "memory of process %d grew that is not known", p->pid);
     if (p->stall_permille > (p->stall_usec > 0 ? 1000 : 0) || p->stall_usec > w->now_usec)
         return broken(check, "process %d waits for memory for more than its time, or will", p->pid);
+    if (p->traffic_mb > (p->stall_usec > 0 ? WORLD_TRAFFIC_MAX : 0))
+        return broken(check, "process %d moves more than can be, or was not counted", p->pid);
     return check_move(check, p);
 }
 

@@ -172,6 +172,7 @@ static const RecordField process_fields[] = {
     {"grown_bytes", RECORD_U64, offsetof(ProcessRow, process.grown_bytes)},
     {"stall_permille", RECORD_U16, offsetof(ProcessRow, process.stall_permille)},
     {"ipc_permille", RECORD_U16, offsetof(ProcessRow, process.ipc_permille)},
+    {"traffic_mb", RECORD_U32, offsetof(ProcessRow, process.traffic_mb)},
     {"stall_usec", RECORD_U64, offsetof(ProcessRow, process.stall_usec)},
     {"stall_due_usec", RECORD_U64, offsetof(ProcessRow, process.stall_due_usec)},
     {"moving_to", RECORD_MASK, offsetof(ProcessRow, process.memory.to)},

@@ -147,6 +147,7 @@ typedef struct Process {
     uint16_t stall_permille;
     uint16_t ipc_permille; /* instructions by cycle then */
     uint64_t stall_usec, stall_due_usec;
+    uint32_t traffic_mb; /* what it moved between memory and caches then; MB for each second that one thread runs */
     MemoryMove memory;
     bool memory_awaited; /* that is being found out for the first time: a moment later it is known */
     /* Who uses which part is being found out, or would be; till then it is not dealt out to several nodes. */
@@ -263,6 +264,9 @@ typedef struct NodeLoad {
 /* Bytes of one process or node, 32 TiB; more counts as that. Sums over all of a World fit into 64 bits. */
 #define WORLD_MEMORY_MAX (1ULL << 45)
 #define WORLD_PAGES_MAX  (WORLD_MEMORY_MAX >> 12)
+
+/* MB/s of one CPU, and of a node: more than any has. */
+#define WORLD_TRAFFIC_MAX (1U << 20)
 
 typedef struct World {
     Topology *topology; /* owned reference */

@@ -32,6 +32,13 @@ uint32_t stall_discount(uint32_t stall_permille)
     return 1000 - MIN(stall_permille, STALL_FULL_PERMILLE) * 1000 / STALL_FULL_PERMILLE;
 }
 
+uint32_t stall_traffic(const StallCounts *counts)
+{
+    return counts->run_usec > 0 ? (uint32_t)MIN(counts->misses * STALL_LINE_BYTES / counts->run_usec,
+                                                (uint64_t)WORLD_TRAFFIC_MAX)
+                                : 0;
+}
+
 static uint64_t age_usec(const World *world, const Process *process)
 {
     return world->now_usec - MIN(process->first_seen_usec, world->now_usec);
@@ -55,6 +62,7 @@ bool stall_counted(const World *world, Process *process, const StallCounts *coun
     if (r < 0)
         return true;
     process->stall_permille = (uint16_t)(process->stall_usec > 0 ? (process->stall_permille + r) / 2 : r);
+    process->traffic_mb = stall_traffic(counts);
     process->ipc_permille =
         (uint16_t)MIN(counts->instructions / (counts->cycles / 1000), (uint64_t)UINT16_MAX);
     process->stall_usec = MAX(world->now_usec - MIN(usec, world->now_usec), 1U);

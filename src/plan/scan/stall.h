@@ -29,9 +29,13 @@
  * misses are dear or its memory is far. A choice of ours. */
 #define STALL_FULL_PERMILLE 250U
 
+/* What one miss moves. */
+#define STALL_LINE_BYTES 64U
+
 /* What these threads did, in user mode. */
 typedef struct StallCounts {
     uint64_t instructions, cycles, misses;
+    uint64_t run_usec; /* in any mode; 0: not known */
 } StallCounts;
 
 /* What stall_next() has chosen up to now; `n_begun` 0 at the beginning of a tick. */
@@ -54,6 +58,10 @@ bool stall_counted(const World *world, Process *process, const StallCounts *coun
  * they run on average, `run_permille`; in thousandths of a CPU that does one instruction by cycle. 0: not known,
  * since less than nine tenths of it, by CPU time, have been counted since. It is comparable only with itself. */
 uint64_t stall_progress(const World *world, const Group *group, uint32_t run_permille, uint64_t since_usec);
+
+/* What whoever did this moves between memory and caches, by the lines it misses; MB/s while it runs. Some processors
+ * count what prefetchers bring as misses and some do not, so it may be more. 0: not known. */
+uint32_t stall_traffic(const StallCounts *counts);
 
 /* For how much of its time at most whoever did this waits for memory, in permille; -ENODATA: it did too little to say,
  * or the counters do not work (a thread without a single miss). */

@@ -302,7 +302,7 @@ static int look(Probe *probe, World *world, pid_t pid, const SeenProcess *old, S
         return 0;
     if (other) {
         process->stall_usec = process->stall_due_usec = 0;
-        process->stall_permille = process->ipc_permille = 0;
+        process->traffic_mb = process->stall_permille = process->ipc_permille = 0;
     }
     r = fill_process(probe, world, &subject, seen, process);
     if (r < 0)

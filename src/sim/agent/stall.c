@@ -6,8 +6,6 @@
 
 #include "sim/agent/agent.h"
 
-#define LINE_BYTES 64U
-
 static uint64_t scale(uint64_t value, uint64_t by, uint64_t of)
 {
     return value / of * by + value % of * by / of;
@@ -19,8 +17,9 @@ static void add(const Engine *e, const SimWorkload *w, uint64_t work_nsec, uint6
 {
     uint64_t waits = scale(work_nsec, w->memory_permille, 1000);
     uint64_t misses = waits / MAX(e->constants->local_latency_nsec, 1U) * w->miss_overlap;
-    uint64_t lines = scale(work_nsec, w->bandwidth / LINE_BYTES, NSEC_PER_SEC);
+    uint64_t lines = scale(work_nsec, w->bandwidth / STALL_LINE_BYTES, NSEC_PER_SEC);
 
+    ret->run_usec += run_nsec / NSEC_PER_USEC;
     ret->cycles += scale(run_nsec, e->constants->cycles_per_usec, NSEC_PER_USEC);
     ret->instructions += scale(scale(work_nsec - waits, e->constants->cycles_per_usec, NSEC_PER_USEC),
                                e->constants->ipc_permille, 1000);

@@ -69,6 +69,8 @@ static void test_counts(void **state)
     assert_true(second.cycles < N_PAGES);
     assert_true(second.misses_known);
     assert_int_equal(second.misses, second.instructions - second.cycles);
+    assert_true(first.run_usec > 0);
+    assert_true(second.run_usec > first.run_usec);
     progress = progress_free(progress);
     assert_int_equal(n_open(), before);
 }

@@ -267,6 +267,7 @@ static void test_other_program(void **state)
     bench_process(&b, 100)->stall_usec = b.now;
     bench_process(&b, 100)->stall_due_usec = b.now + 10000000;
     bench_process(&b, 100)->stall_permille = bench_process(&b, 100)->ipc_permille = 10;
+    bench_process(&b, 100)->traffic_mb = 10;
     bench_discover(&b);
     assert_int_equal(bench_process(&b, 100)->stall_permille, 10);
     put_process(&b, &(FakeTask){.pid = 100, .comm = "other"});
@@ -275,6 +276,7 @@ static void test_other_program(void **state)
     assert_int_equal(bench_process(&b, 100)->node_bytes[0], 36 * KB);
     assert_int_equal(bench_process(&b, 100)->stall_usec + bench_process(&b, 100)->stall_due_usec, 0);
     assert_int_equal(bench_process(&b, 100)->stall_permille + bench_process(&b, 100)->ipc_permille, 0);
+    assert_int_equal(bench_process(&b, 100)->traffic_mb, 0);
 }
 
 /* Who reads where the memory of process 100 lies waits until there is an answer: five pages on node 1. */

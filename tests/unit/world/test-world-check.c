@@ -62,6 +62,9 @@ HARM(process_memory,
      world->processes[1].node_bytes[1] = WORLD_MEMORY_MAX + 1)
 HARM(process_stall, world->processes[1].stall_usec = 1; world->processes[1].stall_permille = 1001)
 HARM(process_stall_unmeasured, world->processes[1].stall_permille = 1)
+HARM(process_traffic, world->processes[1].stall_usec = 1;
+     world->processes[1].traffic_mb = WORLD_TRAFFIC_MAX + 1)
+HARM(process_traffic_unmeasured, world->processes[1].traffic_mb = 1)
 HARM(process_stall_later, world->processes[1].stall_usec = world->now_usec + 1)
 HARM(task_process, world->tasks[2].process.i = 2)
 HARM(task_order, world->tasks[1].tid = 100)
@@ -118,6 +121,8 @@ static void test_harm(void **state)
         {harm_process_memory, "process 200 has more memory than can be"},
         {harm_process_stall, "process 200 waits for memory for more than its time, or will"},
         {harm_process_stall_unmeasured, "process 200 waits for memory for more than its time, or will"},
+        {harm_process_traffic, "process 200 moves more than can be, or was not counted"},
+        {harm_process_traffic_unmeasured, "process 200 moves more than can be, or was not counted"},
         {harm_process_stall_later, "process 200 waits for memory for more than its time, or will"},
         {harm_task_process, "task 200 is of no process"},
         {harm_task_order, "task 100 is out of order"},
