@@ -18,6 +18,7 @@ const char *const ablation_names[] = {
     [ABLATION_FAIR_SHARE] = "fair-share",
     [ABLATION_PAUSES] = "pauses",
     [ABLATION_ALONE] = "alone",
+    [ABLATION_TRAFFIC] = "traffic",
     [ABLATION_STALL] = "stall",
     [ABLATION_SORTED] = "sorted",
     [ABLATION_OUTGROWN] = "outgrown",

@@ -22,6 +22,7 @@ typedef enum AblationRule {
     ABLATION_FAIR_SHARE,    /* P15: on a full machine every demand is less */
     ABLATION_PAUSES,        /* P15: threads that pause want more CPUs at times than on average */
     ABLATION_ALONE,         /* P5, P14: what threads use alone presses on a node, and need not be together */
+    ABLATION_TRAFFIC,       /* P15: what wants more than a node's memory can give is divided over several */
     ABLATION_STALL,         /* P15: who hardly waits for memory need not be near it */
     ABLATION_SORTED,        /* P15: and where that lies beside them already, being apart costs nothing */
     ABLATION_OUTGROWN,      /* P15: a first home that is too small is given up at once */

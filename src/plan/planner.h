@@ -104,7 +104,8 @@ typedef struct PlannerGroup {
     uint64_t waits_mean;      /* what of Group.want_permille is waiting */
     uint32_t wait_permille;   /* the share of it */
     uint32_t others_permille; /* the same of all other groups */
-    uint64_t stall_weight, stall_sum; /* of its processes: CPU time, and that times Process.stall_permille */
+    /* Of its processes: CPU time, and that times Process.stall_permille and times .traffic_mb */
+    uint64_t stall_weight, stall_sum, traffic_sum;
     bool memory_known;
     uint64_t known_bytes, moving_bytes; /* of its memory; the second is on its way */
     bool moves;                 /* much of it is on its way */

@@ -13,7 +13,7 @@ typedef struct MemorySum {
     uint64_t oldest_usec; /* of the readings */
     uint64_t all_bytes;
     uint32_t n_known, n_unknown;
-    uint64_t stall_sum, stall_weight; /* of those of which it is known; by CPU time */
+    uint64_t stall_sum, traffic_sum, stall_weight; /* of those of which it is known; by CPU time */
     uint64_t todo_bytes;              /* of orders under way */
     uint32_t n_moving;
 } MemorySum;
@@ -25,6 +25,7 @@ static void add(MemorySum *sum, const Topology *topology, const Process *process
     if (process->stall_usec > 0) {
         sum->stall_weight += MAX(process->cpu_permille, 1U);
         sum->stall_sum += (uint64_t)MAX(process->cpu_permille, 1U) * process->stall_permille;
+        sum->traffic_sum += (uint64_t)process->cpu_permille * process->traffic_mb;
     }
     if (!process->node_bytes) {
         sum->n_unknown++;
@@ -92,6 +93,7 @@ static void put(Dict *dict, const Manager *manager, WorkloadIx workload, const M
     dict_u32(dict, "memory_strength_permille", MIN(strength_permille(world, sum), 1000U));
     dict_i32(dict, "memory_stall_permille",
              sum->stall_weight > 0 ? (int32_t)(sum->stall_sum / sum->stall_weight) : -1);
+    dict_u64(dict, "memory_traffic_bytes_per_sec", sum->traffic_sum * 1000);
     dict_bool(dict, "memory_follows", follows(manager, workload));
     dict_bool(dict, "memory_striped", stripes(manager, workload));
     dict_u32(dict, "memory_moving", sum->n_moving);

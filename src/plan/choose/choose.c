@@ -286,6 +286,7 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
         .young = choose_is_young(p, group, policy) && !outgrown_holds(p, group),
     };
 
+    pack.traffic_mb = choose_memory_traffic(g, pack.demand_permille);
     /* Which nodes are the best for it changes with what its neighbours do just now. */
     if (pools)
         pack.min_gain_permille = MAX(pack.min_gain_permille, POOL_GAIN_PERMILLE);

@@ -8,7 +8,8 @@
  * It is evicted for other frozen groups. Of those on one node, the ones with most demand are held as long as all of
  * them fit, and the rest is packed like other groups. Two groups of 5 CPUs each on a node of 8: the first is held, the
  * second is not. A group that has outgrown its node is free in the same way. So is one that wants more than the node
- * has cores, where these have siblings: it shares cores that others may have to spare.
+ * has cores, where these have siblings: it shares cores that others may have to spare. And so are those that all
+ * together want more of the node's memory than it can give.
  *
  * A group is not frozen if caches hold all of its memory, if it is to be spread, or if its threads have no reason to be
  * together and press on the node's memory (P5). */
@@ -83,9 +84,14 @@ static bool is_squeezed(const PackGroup *pack, const PackNode *node)
            pack->demand_permille > node->cores_permille;
 }
 
+static bool exceeds(uint64_t load, uint64_t capacity)
+{
+    return load > capacity * FULL_PERCENT / 100;
+}
+
 void freeze_groups(Planner *p, const PackNode *nodes)
 {
-    uint64_t held[PACK_NODES_MAX] = {0};
+    uint64_t held[PACK_NODES_MAX] = {0}, traffic[PACK_NODES_MAX] = {0};
 
     hold_bound(p, held);
     for (size_t i = 0; i < p->s->n_order; i++) {
@@ -101,9 +107,11 @@ void freeze_groups(Planner *p, const PackNode *nodes)
             continue;
         node = (uint32_t)__builtin_ctzll(pack->home);
         if (is_squeezed(pack, &nodes[node]) ||
-            held[node] + pack->demand_permille > (uint64_t)nodes[node].capacity_permille * FULL_PERCENT / 100)
+            exceeds(held[node] + pack->demand_permille, nodes[node].capacity_permille) ||
+            (nodes[node].traffic_mb > 0 && exceeds(traffic[node] + pack->traffic_mb, nodes[node].traffic_mb)))
             continue;
         held[node] += pack->demand_permille;
+        traffic[node] += pack->traffic_mb;
         pack->stays = true;
         if (!p->s->groups[index].stay.stays)
             p->s->groups[index].stay = (PlannerStay){

@@ -16,6 +16,11 @@
 #define LITTLE_DISCOUNT 900U
 #define GUESS_DISCOUNT  999U
 
+/* A node that gives so much of what firmware says of it is full. Who waits for it wants more than it gets: half as
+ * much again, until it is seen elsewhere what it wants. Choices of ours; twice as much is not as good (BENCHMARKS.md). */
+#define FULL_PERCENT   90U
+#define HELD_UP_HALVES 3U
+
 /* Bytes of a group, more than any machine has; what pack_solve() takes. */
 #define MEMORY_MAX ((1ULL << 50) - 1)
 
@@ -54,8 +59,41 @@ static void note_moves(Planner *p, uint32_t n_nodes)
     }
 }
 
+/* The nodes whose memory gives all it can, as far as both is known. */
+static PackNodes full_nodes(const Planner *p)
+{
+    const Topology *topology = p->world->topology;
+    uint64_t used[PACK_NODES_MAX] = {0};
+    PackNodes full = 0;
+
+    for (size_t i = 0; i < p->world->n_processes; i++) {
+        const Process *process = &p->world->processes[i];
+        uint64_t traffic = (uint64_t)process->traffic_mb * process->cpu_permille / 1000;
+        bool known = !process->gone && traffic > 0 && process->node_bytes;
+        uint64_t bytes = known ? bytes_of(process, topology->n_nodes) : 0;
+
+        for (uint32_t n = 0; n < topology->n_nodes && bytes > 0; n++)
+            used[n] += traffic * (process->node_bytes[n] * 1024 / bytes) / 1024;
+    }
+    for (uint32_t n = 0; n < topology->n_nodes; n++)
+        if (topology->nodes[n].bandwidth_mb > 0 &&
+            used[n] * 100 >= (uint64_t)topology->nodes[n].bandwidth_mb * FULL_PERCENT)
+            full |= (PackNodes)1 << n;
+    return full;
+}
+
+/* Whether most of its memory is on nodes that are full. */
+static bool is_held_up(const Process *process, PackNodes full, uint32_t n_nodes)
+{
+    uint64_t there = 0;
+
+    for (uint32_t n = 0; n < n_nodes && full != 0 && process->node_bytes; n++)
+        there += full >> n & 1 ? process->node_bytes[n] : 0;
+    return there > bytes_of(process, n_nodes) / 2;
+}
+
 /* Of whom it is not known, or not to be used, it may be all. */
-static void note_stall(const Planner *p, PlannerGroup *g, const Process *process)
+static void note_stall(const Planner *p, PlannerGroup *g, const Process *process, PackNodes full)
 {
     const Policy *policy = group_policy(p->world, p->policies, process->workload);
     bool known = process->stall_usec > 0 && policy && policy->evidence == POLICY_EVIDENCE_AUTO;
@@ -63,11 +101,15 @@ static void note_stall(const Planner *p, PlannerGroup *g, const Process *process
 
     g->stall_weight += weight;
     g->stall_sum += weight * (known ? process->stall_permille : 1000U);
+    if (known)
+        g->traffic_sum += weight * process->traffic_mb *
+                          (is_held_up(process, full, p->world->topology->n_nodes) ? HELD_UP_HALVES : 2U) / 2U;
 }
 
 void choose_memory_gather(Planner *p, uint64_t *memory)
 {
     uint32_t n_nodes = p->world->topology->n_nodes;
+    PackNodes full = full_nodes(p);
 
     note_moves(p, n_nodes);
     for (size_t i = 0; i < p->world->n_processes; i++) {
@@ -77,7 +119,7 @@ void choose_memory_gather(Planner *p, uint64_t *memory)
             continue;
         p->s->groups[process->group.i].awaits_memory |= process->memory_awaited;
         p->s->groups[process->group.i].use_hidden |= process->use_hidden;
-        note_stall(p, &p->s->groups[process->group.i], process);
+        note_stall(p, &p->s->groups[process->group.i], process, full);
         p->s->groups[process->group.i].awaits_use |=
             process->use_awaited &&
             memory_watch_precedes_home(p->world, group_policy(p->world, p->policies, process->workload),
@@ -109,6 +151,11 @@ uint32_t choose_memory_stall_discount(const Planner *p, const PlannerGroup *g)
     return rule_holds(p->world, ABLATION_STALL) && g->stall_weight > 0
                ? stall_discount((uint32_t)(g->stall_sum / g->stall_weight))
                : 0;
+}
+
+uint64_t choose_memory_traffic(const PlannerGroup *g, uint32_t demand_permille)
+{
+    return g->stall_weight > 0 ? g->traffic_sum / g->stall_weight * demand_permille / 1000 : 0;
 }
 
 /* Half of what counts fully, 16 MiB, is more than a core's share of most caches. */

@@ -28,6 +28,9 @@ uint32_t choose_memory_discount(const Group *group, const PlannerGroup *g, const
 /* How much less it counts for it because it hardly waits for memory, PackGroup.stall_discount_permille. */
 uint32_t choose_memory_stall_discount(const Planner *p, const PlannerGroup *g);
 
+/* What it wants of memory when it runs so much, PackGroup.traffic_mb. */
+uint64_t choose_memory_traffic(const PlannerGroup *g, uint32_t demand_permille);
+
 /* Whether it is seen which memory most of its work uses. */
 bool choose_memory_seen(const PlannerGroup *g);
 

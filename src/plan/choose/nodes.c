@@ -76,7 +76,11 @@ int choose_nodes_offer(Planner *p, const uint64_t *ran, PackNode *nodes)
     sum_unpacked(p, ran);
     hwloc_bitmap_zero(cores);
     for (uint32_t i = 0; i < topology->n_nodes; i++)
-        nodes[i] = (PackNode){.key = UINT32_MAX - i, .free_bytes = free_memory(p->world, i)};
+        nodes[i] = (PackNode){
+            .key = UINT32_MAX - i,
+            .traffic_mb = rule_holds(p->world, ABLATION_TRAFFIC) ? topology->nodes[i].bandwidth_mb : 0,
+            .free_bytes = free_memory(p->world, i),
+        };
     for (uint32_t i = topology->cpu_limit; i > 0; i--) {
         const TopologyCpu *cpu = topology_cpu(topology, (CpuIx){(int32_t)i - 1});
 

@@ -25,6 +25,7 @@
 #define CHANCE_WEIGHT   (PACK_SCALE * 3)
 #define WAITING_WEIGHT  (PACK_SCALE * 4)
 #define WAITING_MIN     250U
+#define STARVED_WEIGHT  (PACK_SCALE * 2)
 #define CUT             16U /* times the capacity */
 
 /* Costs */
@@ -101,6 +102,13 @@ static uint64_t crowd_cost(const Pack *p, const PackSite *site, const PackLoad *
     return pack_crowd(p, site, load->heavy);
 }
 
+static uint64_t starved_cost(const Pack *p, const PackSite *site, const PackLoad *load)
+{
+    uint64_t lacking = load->traffic > site->fed ? (load->traffic - site->fed) * 1000 / load->traffic : 0;
+
+    return load->thirst * lacking / 1000 * STARVED_WEIGHT * p->far;
+}
+
 static uint64_t even_cost(const Pack *p, const PackSite *site, const PackLoad *load)
 {
     return pack_square(site, load->cpu) * p->far;
@@ -109,7 +117,8 @@ static uint64_t even_cost(const Pack *p, const PackSite *site, const PackLoad *l
 static uint64_t site_cost(const Pack *p, const PackSite *site, const PackLoad *load)
 {
     return overload_cost(p, site, load) + siblings_cost(p, site, load) + shortage_cost(p, site, load) +
-           crowd_cost(p, site, load) + unfair_cost(p, site, load) + even_cost(p, site, load);
+           crowd_cost(p, site, load) + starved_cost(p, site, load) + unfair_cost(p, site, load) +
+           even_cost(p, site, load);
 }
 
 /* Loads */
@@ -125,14 +134,17 @@ static void load_add(PackLoad *load, const PackItem *item, uint64_t cpu, uint64_
         load->most += (item->most - item->demand) * cpu / all;
     }
     load->steady += item->steady * cpu / MAX(item->demand, 1U);
+    load->thirst += cpu * item->stalls / 1000;
+    load->traffic += item->traffic * cpu / MAX(item->demand, 1U);
     load->heavy += cpu * item->alone / 1000;
     load->memory += memory;
 }
 
 static PackLoad plus(const PackLoad *a, const PackLoad *b)
 {
-    return (PackLoad){a->cpu + b->cpu,           a->heavy + b->heavy, a->memory + b->memory,
-                      a->variance + b->variance, a->most + b->most,   a->steady + b->steady};
+    return (PackLoad){a->cpu + b->cpu,           a->heavy + b->heavy,    a->memory + b->memory,
+                      a->variance + b->variance, a->most + b->most,      a->steady + b->steady,
+                      a->thirst + b->thirst,     a->traffic + b->traffic};
 }
 
 /* How an amount is divided over sites: in proportion to the room each has, and what finds none in proportion to the
@@ -347,12 +359,15 @@ static void single_change(Pack *p, const PackItem *item, bool add)
     PackLoad *load = &p->single[i];
     uint64_t memory = p->sites[i].memory_kib ? item->memory_kib : 0;
     uint64_t most = item->variance > 0 ? item->most : item->demand;
+    uint64_t thirst = item->demand * item->stalls / 1000;
 
     load->cpu = add ? load->cpu + item->demand : load->cpu - item->demand;
     load->heavy = add ? load->heavy + item->heavy : load->heavy - item->heavy;
     load->variance = add ? load->variance + item->variance : load->variance - item->variance;
     load->most = add ? load->most + most : load->most - most;
     load->steady = add ? load->steady + item->steady : load->steady - item->steady;
+    load->thirst = add ? load->thirst + thirst : load->thirst - thirst;
+    load->traffic = add ? load->traffic + item->traffic : load->traffic - item->traffic;
     load->memory = add ? load->memory + memory : load->memory - memory;
     p->single_sum -= p->single_cost[i];
     p->single_cost[i] = site_cost(p, &p->sites[i], load);
@@ -439,11 +454,12 @@ int pack_cost(const PackProblem *problem, const PackNodes *sets, PackCost *ret)
         cost.siblings += siblings_cost(&p, &p.sites[i], &loads[i]);
         cost.shortage += shortage_cost(&p, &p.sites[i], &loads[i]);
         cost.crowd += crowd_cost(&p, &p.sites[i], &loads[i]);
+        cost.starved += starved_cost(&p, &p.sites[i], &loads[i]);
         cost.unfair += unfair_cost(&p, &p.sites[i], &loads[i]);
         cost.even += even_cost(&p, &p.sites[i], &loads[i]);
     }
     cost.total = cost.remote + cost.split + cost.move + cost.overload + cost.siblings + cost.shortage +
-                 cost.crowd + cost.pressed + cost.unfair + cost.even;
+                 cost.crowd + cost.pressed + cost.starved + cost.unfair + cost.even;
     pack_close(&p);
     *ret = cost;
     return 0;

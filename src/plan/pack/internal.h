@@ -18,6 +18,8 @@
 #define PACK_PRESSED  (PACK_SCALE * 2)
 #define PACK_CUT      16U /* times the capacity: more of a load is cut (cost.c) */
 
+#define PACK_UNFED UINT64_MAX
+
 typedef struct PackSite {
     uint32_t index; /* into PackProblem.nodes */
     uint32_t key;
@@ -28,6 +30,7 @@ typedef struct PackSite {
     uint64_t busy;            /* where some want in vain: demands, which are cut, that keep half of its CPUs busy */
     uint64_t per_capacity;    /* 2^32 / capacity */
     uint64_t size;            /* the capacity with what others use of it */
+    uint64_t fed;             /* MB/s that its memory gives and are no more than it can; PACK_UNFED: not known */
     uint64_t memory_kib;      /* that all groups together may have here; 0: not counted */
     uint64_t per_memory;      /* permille of CPUs that stand for a KiB too much, times 2^32 */
 } PackSite;
@@ -36,6 +39,8 @@ typedef struct PackLoad {
     uint64_t cpu, heavy, memory, variance;
     uint64_t most;   /* CPU, when nobody pauses */
     uint64_t steady; /* CPU, of threads that never do */
+    uint64_t thirst; /* CPU, that waits for memory if there is too much of: */
+    uint64_t traffic;
 } PackLoad;
 
 typedef struct PackItem {
@@ -48,6 +53,7 @@ typedef struct PackItem {
     uint64_t strays;         /* the standard deviation of its demand, permille */
     uint64_t most;           /* its demand without pauses */
     uint64_t steady;         /* of its demand, that of threads that run all the time */
+    uint64_t traffic;        /* what it wants of memory; MB/s */
     uint64_t heavy;          /* of its demand, what presses on memory that threads use alone */
     uint32_t alone;          /* the same in permille */
     uint32_t few;            /* of what its threads use, what few of them share whom a node holds; permille */

@@ -13,6 +13,7 @@
 
 #define PACK_NODES_MAX  64U        /* nodes of a machine, those without CPUs counted */
 #define PACK_GROUPS_MAX 4096U      /* with more the costs could overflow */
+#define PACK_TRAFFIC_MAX (1ULL << 32)
 #define PACK_DEMAND_MAX (1U << 22) /* permille: what is more is cut to this, of capacities and demands */
 
 /* A set of nodes: bit i is PackProblem.nodes[i]. */
@@ -25,6 +26,8 @@ typedef struct PackNode {
      * two threads share a core */
     uint32_t cores_permille;
     uint32_t heavy_permille; /* what others run here that presses on its memory, as private_permille of a group does */
+    /* What its memory gives; MB/s, up to PACK_TRAFFIC_MAX. 0: not known, and what is wanted of it costs nothing */
+    uint64_t traffic_mb;
     uint64_t free_bytes; /* memory that may still come here: what is free, less the headroom */
     uint32_t
         key; /* breaks ties, lower first; distinct. Its lowest CPU, which stays when nodes are renamed (I12) */
@@ -66,6 +69,8 @@ typedef struct PackGroup {
     /* Mode auto: how much less than usual it counts to be far from this memory and from each other, up to 1000, since
      * its threads hardly ever wait for memory */
     uint32_t stall_discount_permille;
+    /* Mode auto: what it wants of the memory of its nodes; MB/s, up to PACK_TRAFFIC_MAX */
+    uint64_t traffic_mb;
     bool
         stays; /* fixed, frozen or within its residency: it keeps its home, or without one roams over `allowed` */
     /* MinAgeSec= not reached: it may get a first home, as small as fits unless what its threads use alone presses on
@@ -148,6 +153,11 @@ typedef struct PackProblem {
  *             the allowed imbalance), as far as that is not so on the other nodes as well. Half of the cores of a node
  *             can mostly fill its memory controllers; both numbers are choices of ours. By it three on a node of four,
  *             with all their memory, are better off on two, where `crowd` alone would not pay for split
+ *   starved   2 x far x what waits for memory that a node cannot give, where that is known: of the demand there,
+ *             less stall_discount_permille, the part of the traffic beyond four fifths of what the node gives, or
+ *             its share of what is wanted of all, if that is more. Memory is taken to follow. The fifth is for what
+ *             nobody counts, and since memory answers late long before it is full; a CPU that waits is lost as one
+ *             beside a busy sibling is (siblings)
  *   unfair    3/2 x far x (demand beyond the capacity)^2 / capacity, times the part that is wanted in vain, and only
  *             where some is: no CPU is idle anywhere then, so that who is sent away from a full node gains nothing by
  *             it; but where more wait than elsewhere, each gets less. Overload and siblings begin so much later on a
@@ -156,7 +166,7 @@ typedef struct PackProblem {
  *   even      far / 64 x load^2 / capacity: between otherwise equal nodes the one with more room. Never more than
  *             about 3 % of the weight, what MinGainPermille takes for noise */
 typedef struct PackCost {
-    uint64_t remote, split, move, overload, siblings, shortage, crowd, pressed, unfair, even;
+    uint64_t remote, split, move, overload, siblings, shortage, crowd, pressed, starved, unfair, even;
     uint64_t total;
 } PackCost;
 

@@ -10,6 +10,9 @@
 #include <math.h>
 #include <string.h>
 
+/* A node's memory answers late before it is full (pack.h). */
+#define FED_PERCENT      80U
+#define WANTED_TIMES_MAX 1000U
 #define DISTANCE_HERE    10U
 #define WEIGHT_MIN       100U         /* permille: a group that sleeps now wants to wake beside its memory */
 #define SPREAD_PULL      PACK_FOLLOWS /* permille (pack.h) */
@@ -66,6 +69,7 @@ static int make_sites(Pack *p)
         site->capacity = MIN(node->capacity_permille, PACK_DEMAND_MAX);
         site->limit = pack_limit(site->capacity);
         site->heavy = MIN(node->heavy_permille, PACK_DEMAND_MAX);
+        site->fed = node->traffic_mb > 0 ? node->traffic_mb * FED_PERCENT / 100 : PACK_UNFED;
         site->cores = node->cores_permille ? node->cores_permille : CORES_UNKNOWN;
         site->unmet = site->capacity * (1000 - MIN(share + share / SURELY_FULL_PART, 1000U)) / 1000;
         site->busy = site->unmet > 0 ? site->capacity * share / 2000 : 0;
@@ -147,6 +151,12 @@ static uint32_t fewest_nodes(const Pack *p, const PackItem *item, uint32_t most)
     return n;
 }
 
+/* Whether it is too large for one such node. */
+static bool is_split_by(const PackItem *item, const PackSite *site)
+{
+    return item->demand + item->strays > MIN(site->limit, site->cores) || item->traffic > site->fed;
+}
+
 static void make_item(const Pack *p, PackItem *item)
 {
     const PackGroup *group = &p->problem->groups[item->index];
@@ -167,6 +177,7 @@ static void make_item(const Pack *p, PackItem *item)
     item->strays = (uint64_t)sqrt(1000.0 * group->variance_permille);
     item->most = group->lone ? MAX(item->demand, 1000U) : MOST_UNKNOWN;
     item->steady = group->mode == PACK_MODE_AUTO ? MIN(group->steady_permille, item->demand) : 0;
+    item->traffic = group->mode == PACK_MODE_AUTO ? MIN(group->traffic_mb, PACK_TRAFFIC_MAX) : 0;
     item->heavy = item->demand * item->alone / 1000;
     item->home = pack_nodes_in(p, group->home);
     item->wishes = group->wishes;
@@ -183,10 +194,26 @@ static void make_item(const Pack *p, PackItem *item)
     item->may_split = spreads || (item->sorted + item->few >= 500 && !item->lone) ||
                       item->heavy > p->allowed_imbalance || (item->lone && item->variance > 0);
     for (PackNodes rest = item->allowed; rest; rest &= rest - 1)
-        item->may_split |= item->demand + item->strays >
-                           MIN(p->sites[__builtin_ctzll(rest)].limit, p->sites[__builtin_ctzll(rest)].cores);
+        item->may_split |= is_split_by(item, &p->sites[__builtin_ctzll(rest)]);
     for (uint32_t i = 0; has_memory(group) && i < p->problem->n_nodes; i++)
         item->memory_kib += group->memory_bytes[i] / KIB;
+}
+
+/* Where all together want more than all nodes give, each has its share of that: who goes away from a node that is full
+ * gains nothing by one that is as full. */
+static void share_traffic(Pack *p)
+{
+    uint64_t wanted = 0, fed = 0, permille;
+
+    for (uint32_t i = 0; i < p->n_items; i++)
+        wanted += p->items[i].allowed ? p->items[i].traffic : 0;
+    for (uint32_t i = 0; i < p->n_sites && fed < PACK_UNFED; i++)
+        fed = p->sites[i].fed < PACK_UNFED ? fed + p->sites[i].fed : PACK_UNFED;
+    if (wanted <= fed || fed == 0)
+        return;
+    permille = MIN(wanted * 1000 / fed, WANTED_TIMES_MAX * 1000);
+    for (uint32_t i = 0; i < p->n_sites; i++)
+        p->sites[i].fed = p->sites[i].fed * permille / 1000;
 }
 
 static int make_items(Pack *p)
@@ -218,6 +245,7 @@ static int make_items(Pack *p)
     }
     for (uint32_t i = 0; i < p->n_items; i++)
         p->heavy += p->items[i].allowed ? p->items[i].heavy : 0;
+    share_traffic(p);
     for (uint32_t i = 0; i < p->n_items; i++)
         if (p->items[i].stays)
             pack_assign(p, i, p->items[i].roams ? p->items[i].allowed : p->items[i].home);

@@ -86,6 +86,7 @@ static const ConfRange range_duration = {10 * USEC_PER_MSEC, LONGEST_USEC};
 static const ConfRange range_span = {0, LONGEST_USEC};
 static const ConfRange range_seeds = {1, SIM_SEEDS_MAX};
 static const ConfRange range_latency = {1, 100000};
+static const ConfRange range_firmware = {0, 1ULL << 40};
 static const ConfRange range_bandwidth = {1ULL << 20, 1ULL << 42};
 /* Two siblings are together never slower than one alone. */
 static const ConfRange range_smt = {500, 1000};
@@ -119,6 +120,8 @@ const ConfKey sim_scenario_keys[] = {
      "135", LATENCY, NULL},
     {"Machine", "NodeBandwidth", conf_parse_bytes, &range_bandwidth, MACHINE(model.node_bandwidth), "100G",
      "bytes per second from 1M to 4T", NULL},
+    {"Machine", "FirmwareBandwidth", conf_parse_bytes, &range_firmware, MACHINE(model.firmware_bandwidth),
+     "0", "bytes per second from 1M to 1T, or 0", NULL},
     {"Machine", "SMTSpeed", conf_parse_permille, &range_smt, MACHINE(model.smt_permille), "61%",
      "a share from 50% to 100%", NULL},
     {"Machine", "Counters", conf_parse_bool, NULL, MACHINE(model.counters), "yes", BOOL, NULL},

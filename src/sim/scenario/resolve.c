@@ -68,6 +68,12 @@ static int load_topology(ScenarioDraft *d, char **ret_error)
     return topology_load(&options, &d->spec->topology, ret_error);
 }
 
+static void tell_bandwidth(Topology *topology, uint64_t bytes)
+{
+    for (uint32_t i = 0; bytes > 0 && i < topology->n_nodes; i++)
+        topology->nodes[i].bandwidth_mb = (uint32_t)(bytes / 1000000);
+}
+
 static int resolve_machine(ScenarioDraft *d)
 {
     const MachineDraft *m = &d->machine;
@@ -90,6 +96,7 @@ static int resolve_machine(ScenarioDraft *d)
         DRAFT_ERROR(d, m->line, "expected a machine: %s", error ? error : strerror(-r));
     d->spec->model = m->model;
     if (d->spec->topology) {
+        tell_bandwidth(d->spec->topology, m->model.firmware_bandwidth);
         d->spec->machine = strdup(m->preset ? m->preset : d->spec->topology->source);
         return d->spec->machine ? 0 : -ENOMEM;
     }

@@ -55,6 +55,7 @@ typedef struct SimModel {
     uint32_t local_latency_nsec;  /* of one access to memory, distance 10 */
     uint32_t remote_latency_nsec; /* at distance 20; linear in the distance */
     uint64_t node_bandwidth;      /* bytes per second that one node's memory gives */
+    uint64_t firmware_bandwidth;  /* what firmware says of that; 0: nothing */
     uint32_t smt_permille;        /* speed of each of two busy SMT siblings; 1000: that of a whole core */
 
     bool counters;                /* processors count cycles, instructions and misses for the daemon */

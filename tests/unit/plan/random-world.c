@@ -511,6 +511,22 @@ static void calm(Task *task)
             task->tid % 2 ? hwloc_bitmap_first(task->allowed) : hwloc_bitmap_last(task->allowed);
 }
 
+/* What is moved between memory and caches; and of some machines what nodes give. */
+static void random_traffic(Fixture *f, Random *r, const Renaming *renaming)
+{
+    Topology *t = f->world->topology;
+    bool told = random_chance(r, 50), same = random_chance(r, 80);
+    uint32_t first = 7000 + random_roll(r, 60000);
+
+    for (uint32_t i = 0; i < t->n_nodes; i++)
+        t->nodes[renaming->to[i]].bandwidth_mb = !told ? 0 : same ? first : 7000 + random_roll(r, 60000);
+    for (size_t i = 0; i < f->world->n_processes; i++) {
+        uint32_t mb = random_roll(r, random_chance(r, 50) ? 20000 : 200);
+
+        f->world->processes[i].traffic_mb = f->world->processes[i].stall_usec > 0 ? mb : 0;
+    }
+}
+
 static void make_world(Fixture *f, uint64_t seed, const Renaming *renaming, bool full)
 {
     Random r = {.state = seed * 0x9E3779B97F4A7C15ULL + 1};
@@ -549,6 +565,7 @@ static void make_world(Fixture *f, uint64_t seed, const Renaming *renaming, bool
         random_wide(f, &(Random){.state = seed * 0x9FB21C651E98DF25ULL + 1}, renaming);
     random_moves(f, &(Random){.state = seed * 0x2545F4914F6CDD1DULL + 1}, renaming);
     random_others(f, &(Random){.state = seed * 0xE7037ED1A0B428DBULL + 1}, renaming);
+    random_traffic(f, &(Random){.state = seed * 0x8EBC6AF09C88C6E3ULL + 1}, renaming);
     for (unsigned i = 0; i < n_processes; i++) {
         unsigned n = i == 0 && wide ? 0 : 1 + random_roll(&r, 12);
 

@@ -4,6 +4,7 @@
 
 #include "fixture.h"
 #include "pack-test.h"
+#include "plan/ablation.h"
 #include "plan/scan/stall.h"
 
 #define POLICY "[Placement]\nMode=auto\n"
@@ -61,6 +62,12 @@ static void test_counted(void **state)
     counts = (StallCounts){.instructions = 60000000, .cycles = 30000000, .misses = 9000};
     assert_true(stall_counted(f.world, process, &counts, 100000));
     assert_int_equal(process->stall_permille, 60);
+    assert_int_equal(process->traffic_mb, 0);
+    counts.misses = 900000;
+    counts.run_usec = 10000;
+    assert_true(stall_counted(f.world, process, &counts, 100000));
+    assert_int_equal(process->traffic_mb, 90 * STALL_LINE_BYTES);
+    process->stall_permille = 60;
     counts = (StallCounts){.instructions = 1, .cycles = 1, .misses = 1};
     assert_true(stall_counted(f.world, process, &counts, 1000000));
     assert_int_equal(process->stall_permille, 60);
@@ -230,12 +237,73 @@ static void test_decides(void **state)
     }
 }
 
+/* Two programs with all their memory on a node that gives four fifths of what they want, and of which all is told; or
+ * it is not known what it gives or what they want, or the rule is switched off. */
+static void test_full_node(void **state)
+{
+    enum {
+        FULL,
+        HALF_FULL,
+        UNKNOWN_NODE,
+        UNKNOWN_TRAFFIC,
+        SWITCHED_OFF,
+        CASES
+    };
+
+    for (unsigned k = 0; k < CASES; k++) {
+        CLEANUP(fixture_done) Fixture f;
+
+        fixture_init(&f, "numa:2 l3:1 core:16 pu:1 distances=10,20,20,10");
+        fixture_memory(&f);
+        fixture_policy(&f, "a", POLICY);
+        f.world->ablated = (uint64_t)(k == SWITCHED_OFF) << ABLATION_TRAFFIC;
+        for (unsigned n = 0; n < 2; n++)
+            f.world->topology->nodes[n].bandwidth_mb = k == UNKNOWN_NODE ? 0 : 40000;
+        for (pid_t pid = 100; pid <= 200; pid += 100) {
+            Process *process;
+
+            add(&f, pid, "a", 6, 1000);
+            process = world_process(f.world, pid);
+            assert_int_equal(world_set_process_memory(f.world, process, (uint64_t[]){1ULL << 30, 0}, 1), 0);
+            assert_true(stall_counted(f.world, process, &busy, 100000));
+            process->stall_permille = 1000;
+            process->traffic_mb = k == UNKNOWN_TRAFFIC ? 0 : k == HALF_FULL ? 1500 : 3200;
+        }
+        fixture_place(&f);
+        assert_int_equal(hwloc_bitmap_isequal(f.world->groups[0].home_nodes, f.world->groups[1].home_nodes),
+                         k != FULL);
+        fixture_assert_settled(&f, true);
+    }
+}
+
+/* Two fifths of three CPUs wait for what is more than four fifths of what the node gives; not on two nodes. */
+static void test_starved(void **state)
+{
+    Instance in;
+    PackCost cost;
+
+    instance_init(&in, 2, 8000, 20);
+    add_group(&in, 4000, NULL);
+    in.groups[0].stall_discount_permille = 250;
+    in.groups[0].traffic_mb = 40000;
+    for (uint32_t node = 0; node < 2; node++)
+        in.nodes[node].traffic_mb = 30000;
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){1}, &cost), 0);
+    assert_int_equal(cost.starved, 3000 * 400 / 1000 * 2 * 64 * 10);
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){3}, &cost), 0);
+    assert_int_equal(cost.starved, 0);
+    in.groups[0].mode = PACK_MODE_COMPRESS;
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){1}, &cost), 0);
+    assert_int_equal(cost.starved, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_estimate), cmocka_unit_test(test_discount), cmocka_unit_test(test_counted),
-        cmocka_unit_test(test_choice),   cmocka_unit_test(test_threads),  cmocka_unit_test(test_costs),
-        cmocka_unit_test(test_decides),  cmocka_unit_test(test_sorted),   cmocka_unit_test(test_sleepers),
+        cmocka_unit_test(test_estimate),  cmocka_unit_test(test_discount), cmocka_unit_test(test_counted),
+        cmocka_unit_test(test_choice),    cmocka_unit_test(test_threads),  cmocka_unit_test(test_costs),
+        cmocka_unit_test(test_decides),   cmocka_unit_test(test_sorted),   cmocka_unit_test(test_sleepers),
+        cmocka_unit_test(test_full_node), cmocka_unit_test(test_starved),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
