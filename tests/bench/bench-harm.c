@@ -40,7 +40,7 @@ typedef struct Harm {
     double of[ROWS]; /* work by that of the better kernel, but for the first */
 } Harm;
 
-static unsigned arg_machines = 1000, arg_first = 1, arg_seeds = 5, arg_jobs, arg_misses = 1;
+static unsigned arg_machines = 1000, arg_first = 1, arg_seeds = 5, arg_jobs, arg_misses = 1, arg_firmware;
 static const char *arg_save;
 static bool arg_json, arg_any;
 
@@ -139,6 +139,13 @@ static void set_misses(SimSpec *spec)
         spec->workloads[i].miss_overlap = MAX(arg_misses, 1U);
 }
 
+static void set_firmware(SimSpec *spec)
+{
+    for (uint32_t i = 0; i < spec->topology->n_nodes; i++)
+        spec->topology->nodes[i].bandwidth_mb =
+            (uint32_t)(spec->model.node_bandwidth / 100000000 * arg_firmware);
+}
+
 static int measure(uint64_t seed, Harm *ret)
 {
     CLEANUP(sim_spec_free_p) SimSpec *spec = NULL;
@@ -150,6 +157,7 @@ static int measure(uint64_t seed, Harm *ret)
     if (r < 0)
         return r;
     set_misses(spec);
+    set_firmware(spec);
     done = calloc(ROWS * (spec->n_workloads + 1), sizeof(*done));
     if (!done)
         return -ENOMEM;
@@ -287,15 +295,11 @@ static int list_worst(Harm *all, size_t n)
 static bool parse(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"machines", required_argument, NULL, 'm'},
-        {"first", required_argument, NULL, 'f'},
-        {"seeds", required_argument, NULL, 'r'},
-        {"jobs", required_argument, NULL, 'p'},
-        {"save", required_argument, NULL, 's'},
-        {"any", no_argument, NULL, 'a'},
-        {"misses", required_argument, NULL, 'n'},
-        {"json", no_argument, NULL, 'j'},
-        {NULL, 0, NULL, 0},
+        {"machines", required_argument, NULL, 'm'}, {"first", required_argument, NULL, 'f'},
+        {"seeds", required_argument, NULL, 'r'},    {"jobs", required_argument, NULL, 'p'},
+        {"save", required_argument, NULL, 's'},     {"any", no_argument, NULL, 'a'},
+        {"misses", required_argument, NULL, 'n'},   {"firmware", required_argument, NULL, 'w'},
+        {"json", no_argument, NULL, 'j'},           {NULL, 0, NULL, 0},
     };
     bool good = true;
     int c;
@@ -313,14 +317,15 @@ static bool parse(int argc, char **argv)
                    : c == 'r' ? number_between(optarg, 1, 1000, &arg_seeds)
                    : c == 'p' ? number_between(optarg, 1, 1024, &arg_jobs)
                    : c == 'n' ? number_between(optarg, 0, 100, &arg_misses)
+                   : c == 'w' ? number_between(optarg, 0, 1000, &arg_firmware)
                               : false;
     }
     if (!good || optind < argc)
-        (void)fprintf(
-            stderr,
-            "usage: %s [--any] [--machines=N] [--first=NUMBER] [--seeds=N] [--jobs=N] [--misses=N] [--save=DIRECTORY] "
-            "[--json]\n",
-            argv[0]);
+        (void)fprintf(stderr,
+                      "usage: %s [--any] [--machines=N] [--first=NUMBER] [--seeds=N] [--jobs=N] [--misses=N] "
+                      "[--firmware=PERCENT] "
+                      "[--save=DIRECTORY] [--json]\n",
+                      argv[0]);
     return good && optind == argc;
 }
 

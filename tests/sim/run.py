@@ -133,6 +133,11 @@ TWINS = {
         ("nothing is counted", {"[Workload work]": "Counters=no\n[Workload work]"}),
         ("they have ten misses at once", {"MemoryBound=3%": "MemoryBound=3%\nMissOverlap=10"}),
     ],
+    "s-traffic": [
+        ("what a node gives decides nothing", {"Policies=auto": "Policies=auto\nOff=traffic"}),
+        ("firmware does not say what it gives", {"FirmwareBandwidth=48G": ""}),
+        ("nothing is counted", {"[Workload streams]": "Counters=no\n[Workload streams]"}),
+    ],
     "s-one-too-many": [("nobody makes room", {"Policies=auto": "Policies=auto\nOff=push"})],
     "s-divided": [("no team has nodes", {"Daemon=yes": "Off=divided"}), ("all share all", {"SharedBy=3": ""})],
     "s-serial": [
