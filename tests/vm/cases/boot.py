@@ -109,6 +109,10 @@ class Numaplace(unittest.TestCase):
             self.assertLessEqual(node["memory_bytes"], mb * MB)
             self.assertGreaterEqual(node["memory_bytes"], left_mb(mb) * MB)
 
+    def test_bandwidth(self):
+        self.assertEqual([node["bandwidth_bytes_per_sec"] for node in self.topology["nodes"]],
+                         [mb * 1000000 for mb in MACHINE["bandwidth_mb"]])
+
     def test_distances(self):
         self.assertTrue(self.topology["distances_known"] or MACHINE["nodes"] == 1)
         self.assertEqual(self.topology["distances"], sum(MACHINE["distances"], []))

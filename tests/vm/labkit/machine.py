@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from . import VM, LabError
 
-KEYS = {"description", "nodes", "cpus", "threads", "llcs", "memorymb", "distances"}
+KEYS = {"description", "nodes", "cpus", "threads", "llcs", "memorymb", "distances", "bandwidthmb"}
 # The whole guest shall fit a small CI machine; memory is only taken when the guest touches it.
 MEMORY_MB_MAX = 16384
 CPUS_MAX = 64
@@ -15,7 +15,8 @@ CPUS_MAX = 64
 
 @dataclass(frozen=True)
 class Machine:
-    """`cpus`, `memory_mb`: per node, 0 for none. `threads`: per core. `llcs`: per node. `distances`: one row per node."""
+    """`cpus`, `memory_mb`: per node, 0 for none. `threads`: per core. `llcs`: per node. `distances`: one row per node.
+    `bandwidth_mb`: what firmware says of each node, by the second; 0: nothing."""
 
     name: str
     cpus: list[int]
@@ -23,6 +24,7 @@ class Machine:
     llcs: int
     memory_mb: list[int]
     distances: list[list[int]]
+    bandwidth_mb: list[int]
 
     @property
     def nodes(self) -> int:
@@ -35,7 +37,8 @@ class Machine:
     def describe(self) -> dict:
         """What a job finds in /lab/info.json."""
         return {"name": self.name, "nodes": self.nodes, "cpus": [self.cpus_of(n) for n in range(self.nodes)],
-                "threads": self.threads, "llcs": self.llcs, "memory_mb": self.memory_mb, "distances": self.distances}
+                "threads": self.threads, "llcs": self.llcs, "memory_mb": self.memory_mb, "distances": self.distances,
+                "bandwidth_mb": self.bandwidth_mb}
 
 
 def numbers(section: configparser.SectionProxy, key: str, count: int) -> list[int]:
@@ -76,7 +79,8 @@ def parse(name: str, section: configparser.SectionProxy) -> Machine:
         raise LabError("Nodes=: expected a number above 0")
     rows = [[int(word) for word in line.split()] for line in section["Distances"].strip().splitlines()]
     return Machine(name, numbers(section, "CPUs", nodes), section.getint("Threads", 1), section.getint("LLCs", 1),
-                   numbers(section, "MemoryMB", nodes), rows)
+                   numbers(section, "MemoryMB", nodes), rows,
+                   numbers(section, "BandwidthMB", nodes) if "BandwidthMB" in section else [0] * nodes)
 
 
 def check(machine: Machine) -> None:
@@ -112,10 +116,20 @@ def qemu_arguments(machine: Machine) -> list[str]:
         if machine.memory_mb[node]:
             argv += ["-object", f"memory-backend-ram,id=mem{node},size={machine.memory_mb[node]}M"]
             option += f",memdev=mem{node}"
-        argv += ["-numa", option]
+        argv += ["-numa", option + (f",initiator={initiator(machine, node)}" if any(machine.bandwidth_mb) else "")]
     for i, row in enumerate(machine.distances):
         argv += [word for j, value in enumerate(row) if i != j for word in ("-numa", f"dist,src={i},dst={j},val={value}")]
+    if any(machine.bandwidth_mb):
+        argv += ["-machine", "hmat=on"]
+        for node, mb in enumerate(machine.bandwidth_mb):
+            argv += ["-numa", f"hmat-lb,initiator={initiator(machine, node)},target={node},hierarchy=memory,"
+                              f"data-type=access-bandwidth,bandwidth={mb}M"]
     return argv
+
+
+def initiator(machine: Machine, node: int) -> int:
+    """The node whose CPUs are nearest."""
+    return min((other for other in range(machine.nodes) if machine.cpus[other]), key=lambda other: machine.distances[node][other])
 
 
 def cost_arguments(machine: Machine) -> str:

@@ -176,6 +176,12 @@ class Machines(unittest.TestCase):
                      "dist,src=1,dst=2,val=31", "dist,src=2,dst=0,val=30"):
             self.assertIn(word, argv)
         self.assertEqual(machine.cost_arguments(shape), "nodes=64:0:32,cpus=0:0:1:1,dist=10:20:30/20:10:31/30:31:10")
+        self.assertFalse([word for word in argv if "initiator" in word or "hmat" in word])
+        argv = machine.qemu_arguments(machine.load("2x2-cpuless"))
+        for word in ("hmat=on", "node,nodeid=2,memdev=mem2,initiator=0",
+                     "hmat-lb,initiator=1,target=1,hierarchy=memory,data-type=access-bandwidth,bandwidth=40960M",
+                     "hmat-lb,initiator=0,target=2,hierarchy=memory,data-type=access-bandwidth,bandwidth=10240M"):
+            self.assertIn(word, argv)
         self.assertRegex(machine.cost_arguments(machine.load("2x4-llc")), r",cpus=0:0:0:0:1:1:1:1,dist=10:20/20:10,llcs=2$")
 
     def test_refused(self):
