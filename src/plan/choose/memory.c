@@ -16,8 +16,8 @@
 #define LITTLE_DISCOUNT 900U
 #define GUESS_DISCOUNT  999U
 
-/* A node that gives so much of what firmware says of it is full. Who waits for it wants more than it gets: half as
- * much again, until it is seen elsewhere what it wants. Choices of ours; twice as much is not as good (BENCHMARKS.md). */
+/* A node that gives so much of what firmware says of it is full. Who waits for it wants more than it gets: half as much
+ * again, until it is seen elsewhere what it wants. Choices of ours; twice as much is not as good (BENCHMARKS.md). */
 #define FULL_PERCENT   90U
 #define HELD_UP_HALVES 3U
 
