@@ -197,8 +197,9 @@ void view_memory_line(json_object *object)
 {
     CLEANUP_FREE char *text = view_member(object, "memory", VIEW_MEMORY);
     int64_t unknown = view_number(object, "memory_unknown", 0),
-            stall = view_number(object, "memory_stall_permille", -1);
-    char age[64], bytes[64], more[64] = "";
+            stall = view_number(object, "memory_stall_permille", -1),
+            traffic = view_number(object, "memory_traffic_bytes_per_sec", 0);
+    char age[64], bytes[64], fetches[96] = "", more[64] = "";
 
     if (!*view_string(object, "memory_evidence"))
         return;
@@ -207,12 +208,12 @@ void view_memory_line(json_object *object)
                        human_noun(unknown, "process", "processes"));
     view_line("Memory", "%s (%s, %s old%s)", text ? text : "?", view_string(object, "memory_evidence"),
               human_span((uint64_t)view_number(object, "memory_age_usec", 0), age, sizeof(age)), more);
+    if (traffic > 0)
+        (void)snprintf(fetches, sizeof(fetches), ", and fetches at least %s/s",
+                       human_bytes((uint64_t)traffic, bytes, sizeof(bytes)));
     if (stall >= 0)
-        view_line("Stalls",
-                  "at most %" PRId64 " %% of its time in user mode it waits for memory, and fetches %s/s",
-                  (stall + 9) / 10,
-                  human_bytes((uint64_t)view_number(object, "memory_traffic_bytes_per_sec", 0), bytes,
-                              sizeof(bytes)));
+        view_line("Stalls", "at most %" PRId64 " %% of its time in user mode it waits for memory%s",
+                  (stall + 9) / 10, fetches);
     if (view_bool(object, "memory_striped"))
         view_line("Striped", "over the nodes of its home, or all that it needs, by 2 MB (P17)");
     view_moving_line(object);

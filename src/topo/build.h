@@ -42,6 +42,11 @@ int import_hwloc(Topology *topology, hwloc_topology_t hwloc, bool restrict_to_al
  * virtual machines it may be any number. */
 uint32_t topology_bandwidth(uint64_t mb);
 
+/* Where hwloc knows of no bandwidth: what all modules of memory can transfer together, divided by where memory is (of
+ * so many bytes on the whole machine), less a fifth that nobody gets. Not where some node has no CPUs that are ours:
+ * what is there may be memory of another kind. */
+void build_bandwidth(Topology *topology, uint64_t modules_mb, uint64_t all_bytes);
+
 /* Replaces the one node by `n` pretend ones. 0, -EINVAL or -ENOMEM. */
 int rehearsal_split(Topology *topology, uint32_t n, char **ret_error);
 

@@ -18,11 +18,12 @@ enum {
     MODULE_SIZE = 0x0C,       /* 0: the slot is empty */
     MODULE_SPEED = 0x15,      /* MT/s it is made for; 0: not known */
     MODULE_CONFIGURED = 0x20, /* and that it runs at */
-    MODULE_TECHNOLOGY = 0x28, /* 3: DRAM, and nothing else */
+    MODULE_TECHNOLOGY = 0x28, /* above 3: it is no DRAM */
+    TYPE_END = 127,
 };
 
-#define NOT_KNOWN 0xFFFFU
-#define DRAM      3
+#define NOT_KNOWN       0xFFFFU
+#define TECHNOLOGY_DRAM 3
 
 typedef struct Entry {
     const uint8_t *data;
@@ -35,7 +36,7 @@ static uint32_t word(const Entry *e, size_t at)
     return at + 2 <= e->len ? (uint32_t)(e->data[at] | e->data[at + 1] << 8) : 0;
 }
 
-/* False at the end, or where the rest is cut off. */
+/* False where the rest is cut off. */
 static bool next(const uint8_t *table, size_t size, size_t *at, Entry *ret)
 {
     const uint8_t *data = table + *at;
@@ -52,16 +53,26 @@ static bool next(const uint8_t *table, size_t size, size_t *at, Entry *ret)
     return false;
 }
 
+/* Whether it is a module of what may be DRAM. */
+static bool is_memory(const Entry *e)
+{
+    return e->data[0] == TYPE_MODULE && word(e, MODULE_SIZE) != 0 &&
+           (e->len <= MODULE_TECHNOLOGY || e->data[MODULE_TECHNOLOGY] <= TECHNOLOGY_DRAM);
+}
+
+/* 0: it is not told. */
 static uint64_t module_mb(const Entry *e)
 {
     uint32_t speed = word(e, MODULE_CONFIGURED), width = word(e, MODULE_DATA_WIDTH);
-    bool dram = e->len <= MODULE_TECHNOLOGY || e->data[MODULE_TECHNOLOGY] == DRAM;
 
     if (speed == 0 || speed == NOT_KNOWN)
         speed = word(e, MODULE_SPEED);
-    if (word(e, MODULE_SIZE) == 0 || !dram || speed == NOT_KNOWN || width == NOT_KNOWN)
-        return 0;
-    return (uint64_t)speed * width / 8;
+    return speed == NOT_KNOWN || width == NOT_KNOWN ? 0 : (uint64_t)speed * width / 8;
+}
+
+static bool is_virtual(const Entry *e)
+{
+    return e->data[0] == TYPE_BIOS && e->len > BIOS_EXTENSION && (e->data[BIOS_EXTENSION] & 0x10);
 }
 
 uint64_t dmi_memory_mb(const uint8_t *table, size_t size)
@@ -70,11 +81,14 @@ uint64_t dmi_memory_mb(const uint8_t *table, size_t size)
     size_t at = 0;
     Entry e;
 
-    while (next(table, size, &at, &e)) {
-        if (e.data[0] == TYPE_BIOS && e.len > BIOS_EXTENSION && (e.data[BIOS_EXTENSION] & 0x10))
+    while (at < size) {
+        bool read = next(table, size, &at, &e);
+
+        if (read && e.data[0] == TYPE_END)
+            break;
+        if (!read || is_virtual(&e) || (is_memory(&e) && module_mb(&e) == 0))
             return 0;
-        if (e.data[0] == TYPE_MODULE)
-            sum += module_mb(&e);
+        sum += is_memory(&e) ? module_mb(&e) : 0;
     }
     return sum;
 }

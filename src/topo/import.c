@@ -17,7 +17,8 @@
  * loaded and restricted here: disallowed CPUs are left out; a disallowed node stays while it has allowed CPUs, with no
  * memory; otherwise it is left out too.
  *
- * Bandwidth. What firmware tells (ACPI HMAT), which on most machines is nothing.
+ * Bandwidth. What firmware tells (ACPI HMAT), which on most machines is nothing; see build_bandwidth() for these. Linux
+ * gives MB/s, as ACPI does, and hwloc hands that on.
  *
  * LLC. The outermost data or unified cache above the CPU, whatever its level: L3 as a rule, L2 on machines without.
  * Where hwloc sees no cache at all (some virtual machines) each core counts as its own LLC, which is what the Linux

@@ -173,22 +173,25 @@ static bool is_virtual(void)
 #endif
 }
 
-/* Where hwloc knows of no bandwidth: what the modules of memory can transfer, divided by where memory is, less a fifth
- * that nobody gets. Only root may read it. Where some node has no CPUs its memory is of another kind. */
-static void ask_modules(Topology *topology, uint64_t all_bytes)
+/* Only root may read it. */
+static uint64_t ask_modules(void)
 {
     CLEANUP_CLOSE int root_fd = is_virtual() ? -1 : root_open("/");
     CLEANUP_FREE char *table = NULL;
     size_t len = 0;
-    double mb;
+
+    return root_fd >= 0 && root_read_alloc(root_fd, DMI_TABLES, DMI_MAX_BYTES, &table, &len) == 0
+               ? dmi_memory_mb((const uint8_t *)table, len)
+               : 0;
+}
+
+void build_bandwidth(Topology *topology, uint64_t modules_mb, uint64_t all_bytes)
+{
+    double mb = 0.8 * (double)modules_mb / (double)MAX(all_bytes, 1U);
 
     for (uint32_t i = 0; i < topology->n_nodes; i++)
         if (topology->nodes[i].bandwidth_mb > 0 || topology->nodes[i].n_cpus == 0)
             return;
-    if (root_fd < 0 || all_bytes == 0 ||
-        root_read_alloc(root_fd, DMI_TABLES, DMI_MAX_BYTES, &table, &len) < 0)
-        return;
-    mb = (double)dmi_memory_mb((const uint8_t *)table, len) * 0.8 / (double)all_bytes;
     for (uint32_t i = 0; i < topology->n_nodes; i++)
         topology->nodes[i].bandwidth_mb =
             topology_bandwidth((uint64_t)(mb * (double)topology->nodes[i].memory_bytes));
@@ -220,7 +223,7 @@ static int load(Topology *topology, const TopologyOptions *options, Synthetic *s
     if (r < 0)
         return r;
     if (live)
-        ask_modules(topology, hwloc_get_root_obj(hwloc)->total_memory);
+        build_bandwidth(topology, ask_modules(), hwloc_get_root_obj(hwloc)->total_memory);
     r = apply_distances(topology, synthetic, ret_error);
     if (r == 0 && options->rehearse > 0)
         r = rehearsal_split(topology, options->rehearse, ret_error);

@@ -5,8 +5,8 @@
  * the rest.
  *
  *     topology origin=synthetic source="node:2 core:1 pu:1" rehearsal=0 restricted=no distances_known=yes
- *     node os=0 memory_bytes=1073741824 distances=10,20
- *     node os=1 memory_bytes=1073741824 distances=20,10
+ *     node os=0 memory_bytes=1073741824 bandwidth_mb=0 distances=10,20
+ *     node os=1 memory_bytes=1073741824 bandwidth_mb=0 distances=20,10
  *     cpu cpu=0 node=0 llc=0 core=0
  *     cpu cpu=1 node=1 llc=1 core=1
  *     domain numa=yes distance=20 span=2 imb_numa_nr=1 */

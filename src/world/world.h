@@ -265,7 +265,7 @@ typedef struct NodeLoad {
 #define WORLD_MEMORY_MAX (1ULL << 45)
 #define WORLD_PAGES_MAX  (WORLD_MEMORY_MAX >> 12)
 
-/* MB/s of one CPU, and of a node: more than any has. */
+/* MB/s of one thread: more than any moves. */
 #define WORLD_TRAFFIC_MAX (1U << 20)
 
 typedef struct World {

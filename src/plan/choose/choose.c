@@ -286,7 +286,8 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
         .young = choose_is_young(p, group, policy) && !outgrown_holds(p, group),
     };
 
-    pack.traffic_mb = choose_memory_traffic(g, pack.demand_permille);
+    pack.traffic_mb =
+        pack.mode == PACK_MODE_AUTO ? choose_memory_traffic(g, policy, pack.demand_permille) : 0;
     /* Which nodes are the best for it changes with what its neighbours do just now. */
     if (pools)
         pack.min_gain_permille = MAX(pack.min_gain_permille, POOL_GAIN_PERMILLE);
@@ -338,6 +339,8 @@ static void select_groups(Planner *p, const uint64_t *memory, const uint64_t *ra
     }
     qsort(s->order, s->n_order, sizeof(*s->order), planner_order_compare);
     s->n_order = MIN(s->n_order, CHOOSE_GROUPS_MAX);
+    for (size_t i = 0; i < s->n_order; i++)
+        s->groups[s->order[i].index].is_packed = true;
 }
 
 /* With Mode=auto a group of several nodes is left to the kernel where that knows more. Not where a policy says which

@@ -22,6 +22,18 @@
 /* Up to there a node is fully busy, not overloaded; as in pack/problem.c (P6). */
 #define FULL_PERCENT 108U
 
+/* What groups that stay take of each node. */
+typedef struct Held {
+    uint64_t demand[PACK_NODES_MAX], traffic[PACK_NODES_MAX];
+    uint64_t share_permille; /* of what a node's memory gives, what may be wanted of it */
+} Held;
+
+static void hold(Held *held, uint32_t node, const PackGroup *pack)
+{
+    held->demand[node] += pack->demand_permille;
+    held->traffic[node] += pack->traffic_mb;
+}
+
 static bool is_one_node(PackNodes nodes)
 {
     return nodes != 0 && (nodes & (nodes - 1)) == 0;
@@ -66,14 +78,14 @@ static PackNodes bound_to(const Planner *p, size_t index, const PackGroup *pack)
 }
 
 /* They take their room first. */
-static void hold_bound(const Planner *p, uint64_t *held)
+static void hold_bound(const Planner *p, Held *held)
 {
     for (size_t i = 0; i < p->s->n_order; i++) {
         const PackGroup *pack = &p->s->pack_groups[i];
         PackNodes node = bound_to(p, p->s->order[i].index, pack);
 
         if (node != 0)
-            held[__builtin_ctzll(node)] += pack->demand_permille;
+            hold(held, (uint32_t)__builtin_ctzll(node), pack);
     }
 }
 
@@ -84,16 +96,32 @@ static bool is_squeezed(const PackGroup *pack, const PackNode *node)
            pack->demand_permille > node->cores_permille;
 }
 
-static bool exceeds(uint64_t load, uint64_t capacity)
+/* In permille: of what nodes give, what all want together, if that is more; else 1000. */
+static uint64_t share_of_traffic(const Planner *p, const PackNode *nodes)
 {
-    return load > capacity * FULL_PERCENT / 100;
+    uint64_t given = 0, wanted = 0;
+
+    for (uint32_t i = 0; i < p->world->topology->n_nodes; i++)
+        given += nodes[i].traffic_mb;
+    for (size_t i = 0; i < p->s->n_order; i++)
+        wanted += p->s->pack_groups[i].traffic_mb;
+    return wanted > given && given > 0 ? wanted * 1000 / given : 1000;
+}
+
+static bool is_too_much(const Held *held, const PackGroup *pack, uint32_t node, const PackNode *offer)
+{
+    uint64_t traffic = held->traffic[node] + pack->traffic_mb;
+
+    return held->demand[node] + pack->demand_permille >
+               (uint64_t)offer->capacity_permille * FULL_PERCENT / 100 ||
+           (offer->traffic_mb > 0 && traffic * 1000 > offer->traffic_mb * held->share_permille);
 }
 
 void freeze_groups(Planner *p, const PackNode *nodes)
 {
-    uint64_t held[PACK_NODES_MAX] = {0}, traffic[PACK_NODES_MAX] = {0};
+    Held held = {.share_permille = share_of_traffic(p, nodes)};
 
-    hold_bound(p, held);
+    hold_bound(p, &held);
     for (size_t i = 0; i < p->s->n_order; i++) {
         size_t index = p->s->order[i].index;
         const Group *group = &p->world->groups[index];
@@ -106,12 +134,9 @@ void freeze_groups(Planner *p, const PackNode *nodes)
         if (!frozen || bound_to(p, index, pack) != 0)
             continue;
         node = (uint32_t)__builtin_ctzll(pack->home);
-        if (is_squeezed(pack, &nodes[node]) ||
-            exceeds(held[node] + pack->demand_permille, nodes[node].capacity_permille) ||
-            (nodes[node].traffic_mb > 0 && exceeds(traffic[node] + pack->traffic_mb, nodes[node].traffic_mb)))
+        if (is_squeezed(pack, &nodes[node]) || is_too_much(&held, pack, node, &nodes[node]))
             continue;
-        held[node] += pack->demand_permille;
-        traffic[node] += pack->traffic_mb;
+        hold(&held, node, pack);
         pack->stays = true;
         if (!p->s->groups[index].stay.stays)
             p->s->groups[index].stay = (PlannerStay){

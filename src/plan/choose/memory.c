@@ -8,6 +8,8 @@
 #include "plan/memory/watch.h"
 #include "plan/scan/stall.h"
 
+#include <string.h>
+
 #define KIB 1024U
 
 /* Permille. With hardly any memory it still decides between equal nodes; where it is only guessed that, as little as
@@ -59,22 +61,31 @@ static void note_moves(Planner *p, uint32_t n_nodes)
     }
 }
 
+void choose_memory_traffic_on(const Planner *p, bool packed, uint64_t *ret)
+{
+    uint32_t n_nodes = p->world->topology->n_nodes;
+
+    memset(ret, 0, n_nodes * sizeof(*ret));
+    for (size_t i = 0; i < p->world->n_processes; i++) {
+        const Process *process = &p->world->processes[i];
+        uint64_t traffic = (uint64_t)process->traffic_mb * process->cpu_permille / 1000;
+        bool counts = packed || process->group.i < 0 || !p->s->groups[process->group.i].is_packed;
+        bool known = counts && !process->gone && traffic > 0 && process->node_bytes;
+        uint64_t bytes = known ? bytes_of(process, n_nodes) : 0;
+
+        for (uint32_t n = 0; n < n_nodes && bytes > 0; n++)
+            ret[n] += traffic * (process->node_bytes[n] * 1024 / bytes) / 1024;
+    }
+}
+
 /* The nodes whose memory gives all it can, as far as both is known. */
 static PackNodes full_nodes(const Planner *p)
 {
     const Topology *topology = p->world->topology;
-    uint64_t used[PACK_NODES_MAX] = {0};
+    uint64_t used[PACK_NODES_MAX];
     PackNodes full = 0;
 
-    for (size_t i = 0; i < p->world->n_processes; i++) {
-        const Process *process = &p->world->processes[i];
-        uint64_t traffic = (uint64_t)process->traffic_mb * process->cpu_permille / 1000;
-        bool known = !process->gone && traffic > 0 && process->node_bytes;
-        uint64_t bytes = known ? bytes_of(process, topology->n_nodes) : 0;
-
-        for (uint32_t n = 0; n < topology->n_nodes && bytes > 0; n++)
-            used[n] += traffic * (process->node_bytes[n] * 1024 / bytes) / 1024;
-    }
+    choose_memory_traffic_on(p, true, used);
     for (uint32_t n = 0; n < topology->n_nodes; n++)
         if (topology->nodes[n].bandwidth_mb > 0 &&
             used[n] * 100 >= (uint64_t)topology->nodes[n].bandwidth_mb * FULL_PERCENT)
@@ -153,9 +164,10 @@ uint32_t choose_memory_stall_discount(const Planner *p, const PlannerGroup *g)
                : 0;
 }
 
-uint64_t choose_memory_traffic(const PlannerGroup *g, uint32_t demand_permille)
+uint64_t choose_memory_traffic(const PlannerGroup *g, const Policy *policy, uint32_t demand_permille)
 {
-    return g->stall_weight > 0 ? g->traffic_sum / g->stall_weight * demand_permille / 1000 : 0;
+    return policy->follow && g->stall_weight > 0 ? g->traffic_sum / g->stall_weight * demand_permille / 1000
+                                                 : 0;
 }
 
 /* Half of what counts fully, 16 MiB, is more than a core's share of most caches. */

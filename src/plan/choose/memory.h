@@ -28,8 +28,12 @@ uint32_t choose_memory_discount(const Group *group, const PlannerGroup *g, const
 /* How much less it counts for it because it hardly waits for memory, PackGroup.stall_discount_permille. */
 uint32_t choose_memory_stall_discount(const Planner *p, const PlannerGroup *g);
 
-/* What it wants of memory when it runs so much, PackGroup.traffic_mb. */
-uint64_t choose_memory_traffic(const PlannerGroup *g, uint32_t demand_permille);
+/* What it wants of memory when it runs so much, PackGroup.traffic_mb; 0 as well if its memory does not follow it. */
+uint64_t choose_memory_traffic(const PlannerGroup *g, const Policy *policy, uint32_t demand_permille);
+
+/* What is moved between the memory of each node and caches, as it was counted, [n_nodes] MB/s: of all processes, or of
+ * those whose groups are not packed. */
+void choose_memory_traffic_on(const Planner *p, bool packed, uint64_t *ret);
 
 /* Whether it is seen which memory most of its work uses. */
 bool choose_memory_seen(const PlannerGroup *g);

@@ -5,6 +5,7 @@
  * the others, wherever it runs now. */
 
 #include "plan/choose/nodes.h"
+#include "plan/choose/memory.h"
 
 #include <string.h>
 
@@ -68,6 +69,24 @@ static void sum_unpacked(Planner *p, const uint64_t *ran)
             add_unpacked(p, i, ran + i * p->world->topology->n_nodes);
 }
 
+/* What others leave of the bandwidth of nodes, but a hundredth. Where that of one of them is not known, or it has no
+ * memory, it would seem to be the best of all: then nothing is said of any. */
+static void offer_bandwidth(const Planner *p, PackNode *nodes)
+{
+    const Topology *topology = p->world->topology;
+    uint64_t others[PACK_NODES_MAX];
+
+    for (uint32_t i = 0; i < topology->n_nodes; i++)
+        if (nodes[i].capacity_permille > 0 && topology->nodes[i].bandwidth_mb == 0)
+            return;
+    choose_memory_traffic_on(p, false, others);
+    for (uint32_t i = 0; i < topology->n_nodes && rule_holds(p->world, ABLATION_TRAFFIC); i++) {
+        uint64_t all = topology->nodes[i].bandwidth_mb;
+
+        nodes[i].traffic_mb = MAX(all - MIN(others[i], all), all / 100);
+    }
+}
+
 int choose_nodes_offer(Planner *p, const uint64_t *ran, PackNode *nodes)
 {
     const Topology *topology = p->world->topology;
@@ -78,7 +97,6 @@ int choose_nodes_offer(Planner *p, const uint64_t *ran, PackNode *nodes)
     for (uint32_t i = 0; i < topology->n_nodes; i++)
         nodes[i] = (PackNode){
             .key = UINT32_MAX - i,
-            .traffic_mb = rule_holds(p->world, ABLATION_TRAFFIC) ? topology->nodes[i].bandwidth_mb : 0,
             .free_bytes = free_memory(p->world, i),
         };
     for (uint32_t i = topology->cpu_limit; i > 0; i--) {
@@ -98,6 +116,7 @@ int choose_nodes_offer(Planner *p, const uint64_t *ran, PackNode *nodes)
         nodes[i].cores_permille =
             rule_holds(p->world, ABLATION_SIBLINGS) ? choose_nodes_left(p, i, nodes[i].cores_permille) : 0;
     }
+    offer_bandwidth(p, nodes);
     return 0;
 }
 

@@ -121,7 +121,7 @@ const ConfKey sim_scenario_keys[] = {
     {"Machine", "NodeBandwidth", conf_parse_bytes, &range_bandwidth, MACHINE(model.node_bandwidth), "100G",
      "bytes per second from 1M to 4T", NULL},
     {"Machine", "FirmwareBandwidth", conf_parse_bytes, &range_firmware, MACHINE(model.firmware_bandwidth),
-     "0", "bytes per second from 1M to 1T, or 0", NULL},
+     "0", "bytes per second up to 1T", NULL},
     {"Machine", "SMTSpeed", conf_parse_permille, &range_smt, MACHINE(model.smt_permille), "61%",
      "a share from 50% to 100%", NULL},
     {"Machine", "Counters", conf_parse_bool, NULL, MACHINE(model.counters), "yes", BOOL, NULL},

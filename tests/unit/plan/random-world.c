@@ -515,15 +515,18 @@ static void calm(Task *task)
 static void random_traffic(Fixture *f, Random *r, const Renaming *renaming)
 {
     Topology *t = f->world->topology;
-    bool told = random_chance(r, 50), same = random_chance(r, 80);
+    bool told = random_chance(r, 50), same = random_chance(r, 80), some = random_chance(r, 10);
     uint32_t first = 7000 + random_roll(r, 60000);
 
     for (uint32_t i = 0; i < t->n_nodes; i++)
-        t->nodes[renaming->to[i]].bandwidth_mb = !told ? 0 : same ? first : 7000 + random_roll(r, 60000);
+        t->nodes[renaming->to[i]].bandwidth_mb = !told || (some && i == 0) ? 0
+                                                 : same                    ? first
+                                                                           : 7000 + random_roll(r, 60000);
     for (size_t i = 0; i < f->world->n_processes; i++) {
         uint32_t mb = random_roll(r, random_chance(r, 50) ? 20000 : 200);
 
         f->world->processes[i].traffic_mb = f->world->processes[i].stall_usec > 0 ? mb : 0;
+        f->world->processes[i].cpu_permille = random_roll(r, 8000);
     }
 }
 

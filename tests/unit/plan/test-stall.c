@@ -238,13 +238,15 @@ static void test_decides(void **state)
 }
 
 /* Two programs with all their memory on a node that gives four fifths of what they want, and of which all is told; or
- * it is not known what it gives or what they want, or the rule is switched off. */
+ * it is not known what it or the other one gives, or what they want, or memory does not follow, or the rule is off. */
 static void test_full_node(void **state)
 {
     enum {
         FULL,
         HALF_FULL,
         UNKNOWN_NODE,
+        UNKNOWN_OTHER,
+        NO_FOLLOW,
         UNKNOWN_TRAFFIC,
         SWITCHED_OFF,
         CASES
@@ -255,10 +257,11 @@ static void test_full_node(void **state)
 
         fixture_init(&f, "numa:2 l3:1 core:16 pu:1 distances=10,20,20,10");
         fixture_memory(&f);
-        fixture_policy(&f, "a", POLICY);
+        fixture_policy(&f, "a", k == NO_FOLLOW ? POLICY "[Memory]\nFollow=no\n" : POLICY);
         f.world->ablated = (uint64_t)(k == SWITCHED_OFF) << ABLATION_TRAFFIC;
         for (unsigned n = 0; n < 2; n++)
-            f.world->topology->nodes[n].bandwidth_mb = k == UNKNOWN_NODE ? 0 : 40000;
+            f.world->topology->nodes[n].bandwidth_mb =
+                k == UNKNOWN_NODE || (k == UNKNOWN_OTHER && n == 1) ? 0 : 40000;
         for (pid_t pid = 100; pid <= 200; pid += 100) {
             Process *process;
 
@@ -273,6 +276,38 @@ static void test_full_node(void **state)
         assert_int_equal(hwloc_bitmap_isequal(f.world->groups[0].home_nodes, f.world->groups[1].home_nodes),
                          k != FULL);
         fixture_assert_settled(&f, true);
+    }
+}
+
+/* What somebody moves whom somebody else has pinned is not there for others. */
+static void test_others_move(void **state)
+{
+    for (unsigned others = 0; others < 2; others++) {
+        CLEANUP(fixture_done) Fixture f;
+
+        fixture_init(&f, "numa:2 l3:1 core:16 pu:1 distances=10,20,20,10");
+        fixture_memory(&f);
+        fixture_policy(&f, "a", POLICY);
+        fixture_policy(&f, "b", POLICY);
+        for (unsigned n = 0; n < 2; n++)
+            f.world->topology->nodes[n].bandwidth_mb = 40000;
+        for (pid_t pid = 100; pid <= 200; pid += 100) {
+            Process *process;
+
+            add(&f, pid, pid == 100 ? "a" : "b", 6, 1000);
+            process = world_process(f.world, pid);
+            assert_int_equal(world_set_process_memory(f.world, process, (uint64_t[]){1ULL << 30, 0}, 1), 0);
+            assert_true(stall_counted(f.world, process, &busy, 100000));
+            process->stall_permille = 1000;
+            process->traffic_mb = pid == 100 ? 3200 : others ? 5000 : 0;
+        }
+        for (pid_t tid = 200; tid < 206; tid++) {
+            fixture_find(&f, 200, tid)->hands = TASK_HANDS_FOREIGN;
+            fixture_find(&f, 200, tid)->allowed = fixture_mask(&f, "0-15");
+        }
+        fixture_place(&f);
+        assert_int_equal(hwloc_bitmap_first(f.world->groups[0].home_nodes), others);
+        assert_int_equal(hwloc_bitmap_weight(f.world->groups[0].home_nodes), 1);
     }
 }
 
@@ -303,7 +338,7 @@ int main(void)
         cmocka_unit_test(test_estimate),  cmocka_unit_test(test_discount), cmocka_unit_test(test_counted),
         cmocka_unit_test(test_choice),    cmocka_unit_test(test_threads),  cmocka_unit_test(test_costs),
         cmocka_unit_test(test_decides),   cmocka_unit_test(test_sorted),   cmocka_unit_test(test_sleepers),
-        cmocka_unit_test(test_full_node), cmocka_unit_test(test_starved),
+        cmocka_unit_test(test_full_node), cmocka_unit_test(test_starved),  cmocka_unit_test(test_others_move),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

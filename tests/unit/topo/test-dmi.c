@@ -2,6 +2,7 @@
 
 /* What the modules of memory can transfer, by tables put together here. */
 
+#include "topo/build.h"
 #include "topo/dmi.h"
 #include "unit-test.h"
 
@@ -70,6 +71,7 @@ static void test_modules(void **state)
     (void)add_module(&table, 0x1B);         /* nor in a table as old as that */
     assert_int_equal(read_table(&table), 2 * 2933 * 8 + 2 * 3200 * 8);
     (void)add(&table, 127, 4);
+    table.data[table.len++] = 17; /* behind the end */
     assert_int_equal(read_table(&table), 2 * 2933 * 8 + 2 * 3200 * 8);
 }
 
@@ -86,6 +88,10 @@ static void test_not_told(void **state)
     put(entry, 0x15, 3200);
     put(entry, 0x0A, 0xFFFF);
     assert_int_equal(read_table(&table), 0);
+    (void)add_module(&table, 0x54); /* of all, or it is nothing */
+    assert_int_equal(read_table(&table), 0);
+    put(entry, 0x0A, 64);
+    assert_int_equal(read_table(&table), (3200 + 2933) * 8);
 }
 
 /* What a hypervisor makes up is no memory of anybody. */
@@ -98,7 +104,7 @@ static void test_virtual(void **state)
     assert_int_equal(read_table(&table), 0);
 }
 
-/* Wherever it is cut off, or broken, whole modules are read and nothing behind it (the address sanitizer looks). */
+/* Wherever it is cut off, or broken, it says nothing, and nothing behind it is read (the address sanitizer looks). */
 static void test_cut_off(void **state)
 {
     Table table = {.len = 0};
@@ -110,7 +116,8 @@ static void test_cut_off(void **state)
 
         assert_non_null(copy);
         memcpy(copy, table.data, len);
-        assert_int_equal(dmi_memory_mb(copy, len), len / (table.len / 2) * 2933 * 8);
+        assert_int_equal(dmi_memory_mb(copy, len),
+                         len % (table.len / 2) ? 0 : len / (table.len / 2) * 2933 * 8);
         free(copy);
     }
     table.data[1] = 3; /* shorter than its header */
@@ -119,13 +126,30 @@ static void test_cut_off(void **state)
     assert_int_equal(read_table(&table), 0);
 }
 
+/* Divided by where memory is, less a fifth; not where some node has no CPUs, nor where firmware tells it itself. */
+static void test_divided(void **state)
+{
+    for (unsigned i = 0; i < 3; i++) {
+        CLEANUP(topology_unref_p) Topology *t = NULL;
+        CLEANUP_FREE char *error = NULL;
+
+        assert_int_equal(
+            topology_load(&(TopologyOptions){.synthetic = "numa:2 l3:1 core:2 pu:1"}, &t, &error), 0);
+        t->nodes[0].memory_bytes = 3ULL << 30;
+        t->nodes[1].memory_bytes = 1ULL << 30;
+        t->nodes[1].n_cpus = i == 1 ? 0 : t->nodes[1].n_cpus;
+        t->nodes[1].bandwidth_mb = i == 2 ? 30000 : 0;
+        build_bandwidth(t, 100000, 8ULL << 30); /* as much is elsewhere, where we may not be */
+        assert_int_equal(t->nodes[0].bandwidth_mb, i == 0 ? 30000 : 0);
+        assert_int_equal(t->nodes[1].bandwidth_mb, i == 0 ? 10000 : i == 1 ? 0 : 30000);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_modules),
-        cmocka_unit_test(test_not_told),
-        cmocka_unit_test(test_virtual),
-        cmocka_unit_test(test_cut_off),
+        cmocka_unit_test(test_modules), cmocka_unit_test(test_not_told), cmocka_unit_test(test_virtual),
+        cmocka_unit_test(test_cut_off), cmocka_unit_test(test_divided),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
