@@ -14,7 +14,7 @@ enum {
     TYPE_BIOS = 0,
     BIOS_EXTENSION = 0x13, /* its second byte of characteristics; bit 4: a virtual machine */
     TYPE_MODULE = 17,
-    MODULE_DATA_WIDTH = 0x0A, /* bits; the two last bytes of each are those of a word, the lower first */
+    MODULE_DATA_WIDTH = 0x0A, /* bits; as all below but the last, a word of two bytes, the lower first */
     MODULE_SIZE = 0x0C,       /* 0: the slot is empty */
     MODULE_SPEED = 0x15,      /* MT/s it is made for; 0: not known */
     MODULE_CONFIGURED = 0x20, /* and that it runs at */
