@@ -25,7 +25,8 @@ static const NameText rules[PLAN_RULE_MAX] = {
     [PLAN_RULE_REVERT] = {"revert", "Its threads wait longer there than they did before (SettleSec=)."},
     [PLAN_RULE_NEW_MEMBER] = {"new-member", "It joined a group that has a home."},
     [PLAN_RULE_IDLE_NEARBY] = {"idle-nearby", "It waits for a CPU while one outside its home is idle."},
-    [PLAN_RULE_IDLE_CORE] = {"idle-core", "It is in the way of others, and another node of its home has an idle core."},
+    [PLAN_RULE_IDLE_CORE] = {"idle-core",
+                             "It is in the way of others, and another node of its home has an idle core."},
     [PLAN_RULE_OWNER_WAITS] = {"owner-waits", "A thread waits for the lent CPU: its owner is back."},
     [PLAN_RULE_LEASE_ENDED] = {"lease-ended", "The lease (LeaseSec=) has ended."},
     [PLAN_RULE_DEMAND_FELL] = {"demand-fell",
@@ -105,6 +106,8 @@ static const NameText reasons[PLAN_REASON_MAX] = {
          "itself (kernel.numa_balancing)."},
     [PLAN_REASON_MEMORY_PRESSURE] = {"memory-pressure", "Tasks wait for memory (MaxPressure=)."},
     [PLAN_REASON_HEADROOM] = {"headroom", "The nodes of its home have no room for it (HeadroomPercent=)."},
+    [PLAN_REASON_BANDWIDTH] = {"bandwidth",
+                               "The memory of its home gives it less by the second than where it lies now."},
     [PLAN_REASON_RATE_MEMORY] = {"rate-memory",
                                  "Memory of another process of the workload is being moved, and together "
                                  "they would exceed RateLimit=."},
@@ -124,7 +127,8 @@ static const NameText reasons[PLAN_REASON_MAX] = {
     [PLAN_REASON_USE_AWAITED] = {"use-awaited",
                                  "The daemon is finding out which thread uses which memory (Evidence=)."},
     [PLAN_REASON_ALL_BUSY] = {"all-busy", "All nodes are full, and it runs beside its memory."},
-    [PLAN_REASON_POOLED] = {"pooled", "With a node each its threads waited for CPUs more than that is worth."},
+    [PLAN_REASON_POOLED] = {"pooled",
+                            "With a node each its threads waited for CPUs more than that is worth."},
 };
 
 static const char *const outcomes[PLAN_OUTCOME_MAX] = {

@@ -84,6 +84,7 @@ static uint32_t count_waiting(const Planner *p)
 static void compute(Planner *p)
 {
     p->homes = p->limits->slow_tick || choose_early(p);
+    memset(p->s->node_traffic_mb, 0, sizeof(p->s->node_traffic_mb));
     home_decide(p);
     release_all(p);
     recall_due(p);

@@ -98,6 +98,7 @@ typedef enum PlanReason {
     PLAN_REASON_KERNEL_BALANCES, /* kernel.numa_balancing moves memory, and it is not seen who uses it */
     PLAN_REASON_MEMORY_PRESSURE, /* value: permille; limit: MaxPressure= (P19) */
     PLAN_REASON_HEADROOM,        /* value: bytes of room in its home; limit: least that is worth it (P19) */
+    PLAN_REASON_BANDWIDTH, /* value: what its home's memory could give it; limit: what it is given now; B/s (P15) */
     PLAN_REASON_RATE_MEMORY,     /* another process of the workload uses up RateLimit= (P20, I5) */
     PLAN_REASON_MEMORY_EVEN, /* value: bytes beyond a node's share; limit: what is too little to stripe (P17) */
     PLAN_REASON_FITS_NODE, /* value: what it runs; limit: more than the node of its memory could run (P17) */

@@ -214,6 +214,9 @@ struct PlanScratch {
     uint64_t bound_given; /* of what PlannerGroup.bound wants, what is not beyond that, of all CPUs; permille */
     uint64_t bound_permille[PACK_NODES_MAX]; /* what it takes of each node */
     uint32_t node_waiting[PACK_NODES_MAX];   /* push.c: threads that wait on it and can go nowhere */
+    /* What is moved between the memory of each node and caches, MB/s; 0 where it is not known, and on ticks
+     * without homes */
+    uint64_t node_traffic_mb[PACK_NODES_MAX];
     uint64_t unpacked_permille[PACK_NODES_MAX]; /* what managed groups run there that get no home */
     uint64_t *node_sums;                     /* twice [n_groups * n_nodes]: what ran where, and memory */
     size_t node_sums_capacity;

@@ -138,6 +138,11 @@ TWINS = {
         ("firmware does not say what it gives", {"FirmwareBandwidth=48G": ""}),
         ("nothing is counted", {"[Workload streams]": "Counters=no\n[Workload streams]"}),
     ],
+    "s-fed": [
+        ("what a node gives decides nothing", {"Policies=auto": "Policies=auto\nOff=traffic"}),
+        ("firmware does not say what it gives", {"FirmwareBandwidth=32G": ""}),
+        ("nothing is counted", {"[Workload bound]": "Counters=no\n[Workload bound]"}),
+    ],
     "s-one-too-many": [("nobody makes room", {"Policies=auto": "Policies=auto\nOff=push"})],
     "s-divided": [("no team has nodes", {"Daemon=yes": "Off=divided"}), ("all share all", {"SharedBy=3": ""})],
     "s-serial": [

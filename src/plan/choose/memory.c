@@ -61,28 +61,45 @@ static void note_moves(Planner *p, uint32_t n_nodes)
     }
 }
 
+static bool may_run_on(const Topology *topology, const Process *process, uint32_t node)
+{
+    return process->cpuset ? (bool)hwloc_bitmap_intersects(process->cpuset, topology->nodes[node].cpus)
+                           : topology->nodes[node].n_cpus > 0;
+}
+
+/* Where it is not known where its memory lies, evenly over the nodes it may run on. */
+static void add_traffic(const Topology *topology, const Process *process, uint64_t traffic, uint64_t *ret)
+{
+    uint64_t bytes = process->node_bytes ? bytes_of(process, topology->n_nodes) : 0, n_here = 0;
+
+    for (uint32_t n = 0; n < topology->n_nodes && bytes > 0; n++)
+        ret[n] += traffic * (process->node_bytes[n] * 1024 / bytes) / 1024;
+    for (uint32_t n = 0; n < topology->n_nodes && bytes == 0; n++)
+        n_here += may_run_on(topology, process, n);
+    for (uint32_t n = 0; n < topology->n_nodes && n_here > 0; n++)
+        ret[n] += may_run_on(topology, process, n) ? traffic / n_here : 0;
+}
+
 void choose_memory_traffic_on(const Planner *p, bool packed, uint64_t *ret)
 {
-    uint32_t n_nodes = p->world->topology->n_nodes;
+    const Topology *topology = p->world->topology;
 
-    memset(ret, 0, n_nodes * sizeof(*ret));
+    memset(ret, 0, topology->n_nodes * sizeof(*ret));
     for (size_t i = 0; i < p->world->n_processes; i++) {
         const Process *process = &p->world->processes[i];
         uint64_t traffic = (uint64_t)process->traffic_mb * process->cpu_permille / 1000;
         bool counts = packed || process->group.i < 0 || !p->s->groups[process->group.i].is_packed;
-        bool known = counts && !process->gone && traffic > 0 && process->node_bytes;
-        uint64_t bytes = known ? bytes_of(process, n_nodes) : 0;
 
-        for (uint32_t n = 0; n < n_nodes && bytes > 0; n++)
-            ret[n] += traffic * (process->node_bytes[n] * 1024 / bytes) / 1024;
+        if (counts && !process->gone && traffic > 0)
+            add_traffic(topology, process, traffic, ret);
     }
 }
 
 /* The nodes whose memory gives all it can, as far as both is known. */
-static PackNodes full_nodes(const Planner *p)
+static PackNodes full_nodes(Planner *p)
 {
     const Topology *topology = p->world->topology;
-    uint64_t used[PACK_NODES_MAX];
+    uint64_t *used = p->s->node_traffic_mb;
     PackNodes full = 0;
 
     choose_memory_traffic_on(p, true, used);

@@ -5,6 +5,9 @@
 #include "plan/memory/follow-internal.h"
 #include "plan/memory/follow.h"
 
+#define NEAR_PART 4U
+#define MB        1000000U
+
 bool follow_has_memory(const Topology *topology, uint32_t node)
 {
     if (topology->nodes[node].memory_bytes > 0)
@@ -116,6 +119,42 @@ bool follow_is_time(const Follow *f)
                              follow_age_usec(f, memory->over_usec),
                              memory->until_usec - MIN(memory->over_usec, memory->until_usec));
     return true;
+}
+
+/* MB/s that a node's memory gives, less what others move there. */
+static uint64_t left_on(const Follow *f, uint32_t node, uint64_t own_mb)
+{
+    uint64_t all = f->p->s->node_traffic_mb[node], others = all - MIN(all, own_mb);
+
+    return f->p->world->topology->nodes[node].bandwidth_mb -
+           MIN(others, f->p->world->topology->nodes[node].bandwidth_mb);
+}
+
+/* What lies on several nodes is served by all of them. Being near is worth a fifth of what it gets there, a choice of
+ * ours. Says nothing where it is not known what it moves, or what one of the nodes gives. */
+bool follow_is_fed(const Follow *f)
+{
+    const Topology *topology = f->p->world->topology;
+    const Process *process = f->process;
+    uint64_t moves = (uint64_t)process->traffic_mb * process->cpu_permille / 1000, now = 0, then = 0, all = 0;
+
+    if (moves == 0 || !f->to || !process->node_bytes || topology->n_nodes > PACK_NODES_MAX ||
+        !rule_holds(f->p->world, ABLATION_TRAFFIC))
+        return true;
+    for (uint32_t i = 0; i < topology->n_nodes; i++)
+        all += process->node_bytes[i];
+    for (uint32_t i = 0; i < topology->n_nodes && all > 0; i++) {
+        uint64_t own = moves * (process->node_bytes[i] * 1024 / all) / 1024, left = left_on(f, i, own);
+        bool comes = hwloc_bitmap_isset(f->to, i);
+
+        if (topology->nodes[i].bandwidth_mb == 0 && (comes || own > 0))
+            return true;
+        now += MIN(own, left);
+        then += comes ? left : 0;
+    }
+    then = MIN(then, moves);
+    return then + then / NEAR_PART >= now ||
+           follow_refuse(f, MECHANISM_SHORTAGE, PLAN_REASON_BANDWIDTH, then * MB, now * MB);
 }
 
 /* P19. What may still come to a node, of which a part is spoken for already. */

@@ -61,10 +61,11 @@ bool follow_is_due(const Follow *f);
 /* Gives the order: for all of the process, or for what `use` (NULL: all) says. */
 void follow_order(const Follow *f, uint8_t mechanism, const PlanUse *use);
 
-/* Each refuses if not. What its policy says; what the machine says; P19; P20: each order is given the whole rate, so a
- * workload may have only one for a node at a time. */
+/* Each refuses if not. What its policy says; what the machine says; what the memory of the nodes gives it (P15); P19;
+ * P20: each order is given the whole rate, so a workload may have only one for a node at a time. */
 bool follow_may(const Follow *f);
 bool follow_is_time(const Follow *f);
+bool follow_is_fed(const Follow *f);
 bool follow_has_room(const Follow *f);
 bool follow_has_rate(const Follow *f);
 

@@ -212,7 +212,7 @@ static void follow_process(Planner *p, const Process *process, CpuMask to, CpuMa
         return;
     find_outside(&f);
     if (!is_worth_it(&f) || !is_ours(&f) || (due && !is_together(&f, due)) || !follow_is_time(&f) ||
-        !follow_has_room(&f) || !follow_has_rate(&f))
+        !follow_is_fed(&f) || !follow_has_room(&f) || !follow_has_rate(&f))
         return;
     if (planner_has_budget(p))
         follow_order(&f, stripe_is(f.rule) ? MECHANISM_STRIPE : MECHANISM_BLOCKS, NULL);

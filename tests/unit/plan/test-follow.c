@@ -171,6 +171,37 @@ static void test_headroom(void **state)
     assert_refused(&f, PLAN_REASON_HEADROOM);
 }
 
+/* Two nodes give it what one cannot: a fifth less is worth being near, more is not. */
+static void test_bandwidth(void **state)
+{
+    CLEANUP(fixture_done) Fixture f;
+    Process *process;
+
+    setup(&f, FIXED0);
+    process = world_process(f.world, 10);
+    set_memory(&f, 10, 32 * MIB, 32 * MIB);
+    for (unsigned n = 0; n < 2; n++)
+        f.world->topology->nodes[n].bandwidth_mb = 40000;
+    process->stall_usec = f.world->now_usec;
+    process->cpu_permille = 10000;
+    process->traffic_mb = 5000;
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
+    process->traffic_mb = 5010;
+    assert_refused(&f, PLAN_REASON_BANDWIDTH);
+
+    f.world->topology->nodes[1].bandwidth_mb = 0; /* it is not known what it has now */
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
+    f.world->topology->nodes[1].bandwidth_mb = 20000; /* less than it moves there */
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
+    f.world->topology->nodes[1].bandwidth_mb = 40000;
+    set_memory(&f, 10, 0, 64 * MIB); /* one node for another */
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
+}
+
 /* What is on its way takes room, too. */
 static void test_headroom_is_shared(void **state)
 {
@@ -456,6 +487,7 @@ int main(void)
         cmocka_unit_test(test_beside),
         cmocka_unit_test(test_help),
         cmocka_unit_test(test_headroom),
+        cmocka_unit_test(test_bandwidth),
         cmocka_unit_test(test_headroom_is_shared),
         cmocka_unit_test(test_rate),
         cmocka_unit_test(test_pauses),
