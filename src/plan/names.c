@@ -106,8 +106,9 @@ static const NameText reasons[PLAN_REASON_MAX] = {
          "itself (kernel.numa_balancing)."},
     [PLAN_REASON_MEMORY_PRESSURE] = {"memory-pressure", "Tasks wait for memory (MaxPressure=)."},
     [PLAN_REASON_HEADROOM] = {"headroom", "The nodes of its home have no room for it (HeadroomPercent=)."},
-    [PLAN_REASON_BANDWIDTH] = {"bandwidth",
-                               "The memory of its home gives it less by the second than where it lies now."},
+    [PLAN_REASON_BANDWIDTH] =
+        {"bandwidth",
+         "Its home would give it less than four fifths of the bandwidth it has where its memory is."},
     [PLAN_REASON_RATE_MEMORY] = {"rate-memory",
                                  "Memory of another process of the workload is being moved, and together "
                                  "they would exceed RateLimit=."},

@@ -61,23 +61,26 @@ static void note_moves(Planner *p, uint32_t n_nodes)
     }
 }
 
-static bool may_run_on(const Topology *topology, const Process *process, uint32_t node)
+/* Where it is on its way there, and where it is not known where it lies, evenly over the nodes it may run on. */
+static bool may_lie_on(const Topology *topology, const Process *process, uint32_t node)
 {
+    if (process->memory.to)
+        return hwloc_bitmap_isset(process->memory.to, node);
     return process->cpuset ? (bool)hwloc_bitmap_intersects(process->cpuset, topology->nodes[node].cpus)
                            : topology->nodes[node].n_cpus > 0;
 }
 
-/* Where it is not known where its memory lies, evenly over the nodes it may run on. */
 static void add_traffic(const Topology *topology, const Process *process, uint64_t traffic, uint64_t *ret)
 {
-    uint64_t bytes = process->node_bytes ? bytes_of(process, topology->n_nodes) : 0, n_here = 0;
+    bool known = process->node_bytes && !process->memory.to;
+    uint64_t bytes = known ? bytes_of(process, topology->n_nodes) : 0, n_here = 0;
 
-    for (uint32_t n = 0; n < topology->n_nodes && bytes > 0; n++)
+    for (uint32_t n = 0; n < topology->n_nodes && known; n++)
         ret[n] += traffic * (process->node_bytes[n] * 1024 / bytes) / 1024;
-    for (uint32_t n = 0; n < topology->n_nodes && bytes == 0; n++)
-        n_here += may_run_on(topology, process, n);
+    for (uint32_t n = 0; n < topology->n_nodes && !known; n++)
+        n_here += may_lie_on(topology, process, n);
     for (uint32_t n = 0; n < topology->n_nodes && n_here > 0; n++)
-        ret[n] += may_run_on(topology, process, n) ? traffic / n_here : 0;
+        ret[n] += may_lie_on(topology, process, n) ? traffic / n_here : 0;
 }
 
 void choose_memory_traffic_on(const Planner *p, bool packed, uint64_t *ret)

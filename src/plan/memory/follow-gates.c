@@ -121,40 +121,75 @@ bool follow_is_time(const Follow *f)
     return true;
 }
 
-/* MB/s that a node's memory gives, less what others move there. */
+/* MB/s that a node's memory gives and others leave. A share of what these have is not counted: one after the other would
+ * take it, until all have less than before. */
 static uint64_t left_on(const Follow *f, uint32_t node, uint64_t own_mb)
 {
-    uint64_t all = f->p->s->node_traffic_mb[node], others = all - MIN(all, own_mb);
+    uint64_t gives = f->p->world->topology->nodes[node].bandwidth_mb, all = f->p->s->node_traffic_mb[node];
+    uint64_t others = all - MIN(all, own_mb);
 
-    return f->p->world->topology->nodes[node].bandwidth_mb -
-           MIN(others, f->p->world->topology->nodes[node].bandwidth_mb);
+    return gives - MIN(others, gives);
+}
+
+/* What it moves, and what of it on each node; false: that is not known of all of them, or it is on no more nodes than
+ * it would go to. What has an eighth of it is one of them. */
+static bool is_gathered(const Follow *f, uint64_t moves, uint64_t *ret_own)
+{
+    const Topology *topology = f->p->world->topology;
+    uint64_t all = 0;
+    int n = 0;
+
+    for (uint32_t i = 0; i < topology->n_nodes; i++)
+        all += f->process->node_bytes[i];
+    for (uint32_t i = 0; i < topology->n_nodes && all > 0; i++) {
+        ret_own[i] = moves * (f->process->node_bytes[i] * 1024 / all) / 1024;
+        n += f->process->node_bytes[i] >= all / 8;
+        if (topology->nodes[i].bandwidth_mb == 0 && (hwloc_bitmap_isset(f->to, i) || ret_own[i] > 0))
+            return false;
+    }
+    return n > hwloc_bitmap_weight(f->to);
 }
 
 /* What lies on several nodes is served by all of them. Being near is worth a fifth of what it gets there, a choice of
- * ours. Says nothing where it is not known what it moves, or what one of the nodes gives. */
-bool follow_is_fed(const Follow *f)
+ * ours. */
+static bool is_fed(const Follow *f, uint64_t moves, const uint64_t *own)
 {
-    const Topology *topology = f->p->world->topology;
-    const Process *process = f->process;
-    uint64_t moves = (uint64_t)process->traffic_mb * process->cpu_permille / 1000, now = 0, then = 0, all = 0;
+    uint32_t n_nodes = f->p->world->topology->n_nodes;
+    uint64_t now = 0, then = 0, outside = 0;
 
-    if (moves == 0 || !f->to || !process->node_bytes || topology->n_nodes > PACK_NODES_MAX ||
-        !rule_holds(f->p->world, ABLATION_TRAFFIC))
-        return true;
-    for (uint32_t i = 0; i < topology->n_nodes; i++)
-        all += process->node_bytes[i];
-    for (uint32_t i = 0; i < topology->n_nodes && all > 0; i++) {
-        uint64_t own = moves * (process->node_bytes[i] * 1024 / all) / 1024, left = left_on(f, i, own);
+    for (uint32_t i = 0; i < n_nodes; i++)
+        outside += hwloc_bitmap_isset(f->to, i) ? 0 : own[i];
+    outside /= (unsigned)hwloc_bitmap_weight(f->to);
+    for (uint32_t i = 0; i < n_nodes; i++) {
         bool comes = hwloc_bitmap_isset(f->to, i);
 
-        if (topology->nodes[i].bandwidth_mb == 0 && (comes || own > 0))
-            return true;
-        now += MIN(own, left);
-        then += comes ? left : 0;
+        now += MIN(own[i], left_on(f, i, own[i]));
+        then += comes ? MIN(own[i] + outside, left_on(f, i, own[i])) : 0;
     }
-    then = MIN(then, moves);
     return then + then / NEAR_PART >= now ||
            follow_refuse(f, MECHANISM_SHORTAGE, PLAN_REASON_BANDWIDTH, then * MB, now * MB);
+}
+
+bool follow_is_fed(const Follow *f)
+{
+    const World *world = f->p->world;
+    uint64_t moves = (uint64_t)f->process->traffic_mb * f->process->cpu_permille / 1000;
+    uint64_t own[PACK_NODES_MAX] = {0};
+
+    return moves == 0 || !f->to || !f->process->node_bytes || world->topology->n_nodes > PACK_NODES_MAX ||
+           stripe_is(f->rule) || !rule_holds(world, ABLATION_TRAFFIC) || !is_gathered(f, moves, own) ||
+           is_fed(f, moves, own);
+}
+
+/* For those that are asked next. */
+void follow_speak_for_traffic(const Follow *f)
+{
+    uint64_t moves = (uint64_t)f->process->traffic_mb * f->process->cpu_permille / 1000;
+
+    if (f->p->world->topology->n_nodes > PACK_NODES_MAX)
+        return;
+    for (int i = hwloc_bitmap_first(f->to); i >= 0; i = hwloc_bitmap_next(f->to, i))
+        f->p->s->node_traffic_mb[i] += moves / (unsigned)hwloc_bitmap_weight(f->to);
 }
 
 /* P19. What may still come to a node, of which a part is spoken for already. */

@@ -214,10 +214,12 @@ static void follow_process(Planner *p, const Process *process, CpuMask to, CpuMa
     if (!is_worth_it(&f) || !is_ours(&f) || (due && !is_together(&f, due)) || !follow_is_time(&f) ||
         !follow_is_fed(&f) || !follow_has_room(&f) || !follow_has_rate(&f))
         return;
-    if (planner_has_budget(p))
-        follow_order(&f, stripe_is(f.rule) ? MECHANISM_STRIPE : MECHANISM_BLOCKS, NULL);
-    else
+    if (!planner_has_budget(p)) {
         (void)follow_refuse(&f, MECHANISM_BLOCKS, PLAN_REASON_BUDGET, p->n_spent, PLAN_ACTIONS_PER_TICK);
+        return;
+    }
+    follow_order(&f, stripe_is(f.rule) ? MECHANISM_STRIPE : MECHANISM_BLOCKS, NULL);
+    follow_speak_for_traffic(&f);
 }
 
 /* Where memory of a process is to lie that somebody else pinned; NULL: anywhere. */

@@ -149,9 +149,24 @@ static bool may_run(const World *world, const Process *process)
     return process->cpu_permille >= RUNS_PERMILLE || age_usec(world, process) < YOUNG_USEC * 2;
 }
 
+/* Of who is not to be counted any more nothing is known, however long ago that was. */
+static void forget(World *world, const PolicySet *policies)
+{
+    for (size_t i = 0; i < world->n_processes; i++) {
+        Process *process = &world->processes[i];
+
+        if (process->stall_usec == 0 || is_wanted(world, policies, process))
+            continue;
+        process->stall_usec = process->stall_due_usec = 0;
+        process->traffic_mb = process->stall_permille = process->ipc_permille = 0;
+    }
+}
+
 Process *stall_next(World *world, const PolicySet *policies, StallChoice *choice, pid_t *ret_tids,
                     size_t *ret_n)
 {
+    if (choice->n_begun == 0)
+        forget(world, policies);
     while (choice->n_begun < STALL_THREADS_BY_TICK && choice->n_open + STALL_THREADS <= STALL_THREADS_MAX) {
         Process *next = NULL;
 

@@ -47,7 +47,7 @@ typedef struct StallChoice {
 /* The process whose threads are to be counted next, and which threads, up to STALL_THREADS: of those that are due and
  * run, one that never was, else the one that has been due for longest, and of that the threads that run most. It is due
  * again later, by its age, so the caller begins to count it at once, or not this time. NULL: none is due, or too many
- * are being counted. Only with Mode=auto and Evidence=auto. */
+ * are being counted. Only with Mode=auto and Evidence=auto; what was counted of others before is forgotten. */
 Process *stall_next(World *world, const PolicySet *policies, StallChoice *choice, pid_t *ret_tids,
                     size_t *ret_n);
 

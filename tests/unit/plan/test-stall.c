@@ -279,6 +279,29 @@ static void test_full_node(void **state)
     }
 }
 
+/* Of who is not counted any more nothing is known. */
+static void test_forgotten(void **state)
+{
+    CLEANUP(fixture_done) Fixture f;
+    StallCounts counts = {.instructions = 60000000, .cycles = 30000000, .misses = 900000, .run_usec = 10000};
+    StallChoice choice = {0};
+    pid_t tids[STALL_THREADS];
+    Process *process;
+    size_t n;
+
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "a", POLICY);
+    add(&f, 100, "a", 1, 1000);
+    process = world_process(f.world, 100);
+    assert_true(stall_counted(f.world, process, &counts, 100000));
+    process->stall_due_usec = UINT64_MAX;
+    assert_null(stall_next(f.world, f.policies, &choice, tids, &n));
+    assert_int_equal(process->traffic_mb, 90 * STALL_LINE_BYTES);
+    process->yielded = true;
+    assert_null(stall_next(f.world, f.policies, &choice, tids, &n));
+    assert_int_equal(process->traffic_mb + process->stall_permille + process->stall_usec, 0);
+}
+
 /* What somebody moves whom somebody else has pinned is not there for others. */
 static void test_others_move(void **state)
 {
@@ -339,6 +362,7 @@ int main(void)
         cmocka_unit_test(test_choice),    cmocka_unit_test(test_threads),  cmocka_unit_test(test_costs),
         cmocka_unit_test(test_decides),   cmocka_unit_test(test_sorted),   cmocka_unit_test(test_sleepers),
         cmocka_unit_test(test_full_node), cmocka_unit_test(test_starved),  cmocka_unit_test(test_others_move),
+        cmocka_unit_test(test_forgotten),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
