@@ -121,8 +121,8 @@ bool follow_is_time(const Follow *f)
     return true;
 }
 
-/* MB/s that a node's memory gives and others leave. A share of what these have is not counted: one after the other would
- * take it, until all have less than before. */
+/* MB/s that a node's memory gives and others leave. A share of what these have is not counted: one after the other
+ * would take it, until all have less than before. */
 static uint64_t left_on(const Follow *f, uint32_t node, uint64_t own_mb)
 {
     uint64_t gives = f->p->world->topology->nodes[node].bandwidth_mb, all = f->p->s->node_traffic_mb[node];
