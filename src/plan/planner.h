@@ -118,7 +118,7 @@ typedef struct PlannerGroup {
     uint32_t discount_permille; /* of what memory counts: PackGroup.memory_discount_permille */
     bool reverts;               /* its last change of home proved to be for the worse */
     bool judged;                /* it did not */
-    bool is_packed;             /* it is one of those that the packing is about */
+    bool takes_part;            /* in the packing */
     bool packed;                /* `chosen` is the answer */
     bool chosen_all;            /* it is all nodes */
     bool keeps_all;             /* it has them for a home, and must stay for now */

@@ -16,7 +16,8 @@
  * by kind of work and of all. Of work that comes to its end it is not how much is done that differs, but how fast it
  * was: work by time runnable. The worst machines are listed, and saved as scenarios with --save. With --any machines
  * and programs are drawn without kinds (harm-any.h). With --misses=N programs wait for so many cache misses at once
- * (MissOverlap=), 1 unless told; 0: the processor counts none. */
+ * (MissOverlap=), 1 unless told; 0: the processor counts none. With --firmware=PERCENT firmware says that each node
+ * gives so much of what it does give; unless told, it says nothing. */
 
 #include "harm-any.h"
 #include "simbench.h"
@@ -323,8 +324,7 @@ static bool parse(int argc, char **argv)
     if (!good || optind < argc)
         (void)fprintf(stderr,
                       "usage: %s [--any] [--machines=N] [--first=NUMBER] [--seeds=N] [--jobs=N] [--misses=N] "
-                      "[--firmware=PERCENT] "
-                      "[--save=DIRECTORY] [--json]\n",
+                      "[--firmware=PERCENT] [--save=DIRECTORY] [--json]\n",
                       argv[0]);
     return good && optind == argc;
 }

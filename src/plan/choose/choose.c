@@ -340,7 +340,7 @@ static void select_groups(Planner *p, const uint64_t *memory, const uint64_t *ra
     qsort(s->order, s->n_order, sizeof(*s->order), planner_order_compare);
     s->n_order = MIN(s->n_order, CHOOSE_GROUPS_MAX);
     for (size_t i = 0; i < s->n_order; i++)
-        s->groups[s->order[i].index].is_packed = true;
+        s->groups[s->order[i].index].takes_part = true;
 }
 
 /* With Mode=auto a group of several nodes is left to the kernel where that knows more. Not where a policy says which

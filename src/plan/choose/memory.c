@@ -61,7 +61,8 @@ static void note_moves(Planner *p, uint32_t n_nodes)
     }
 }
 
-/* Where it is on its way there, and where it is not known where it lies, evenly over the nodes it may run on. */
+/* Memory that is being moved counts where it goes; if it is not known where it lies, it may be on any node that the
+ * process may run on. */
 static bool may_lie_on(const Topology *topology, const Process *process, uint32_t node)
 {
     if (process->memory.to)
@@ -83,7 +84,7 @@ static void add_traffic(const Topology *topology, const Process *process, uint64
         ret[n] += may_lie_on(topology, process, n) ? traffic / n_here : 0;
 }
 
-void choose_memory_traffic_on(const Planner *p, bool packed, uint64_t *ret)
+void choose_memory_traffic_on(const Planner *p, bool all, uint64_t *ret)
 {
     const Topology *topology = p->world->topology;
 
@@ -91,7 +92,7 @@ void choose_memory_traffic_on(const Planner *p, bool packed, uint64_t *ret)
     for (size_t i = 0; i < p->world->n_processes; i++) {
         const Process *process = &p->world->processes[i];
         uint64_t traffic = (uint64_t)process->traffic_mb * process->cpu_permille / 1000;
-        bool counts = packed || process->group.i < 0 || !p->s->groups[process->group.i].is_packed;
+        bool counts = all || process->group.i < 0 || !p->s->groups[process->group.i].takes_part;
 
         if (counts && !process->gone && traffic > 0)
             add_traffic(topology, process, traffic, ret);

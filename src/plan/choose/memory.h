@@ -32,8 +32,8 @@ uint32_t choose_memory_stall_discount(const Planner *p, const PlannerGroup *g);
 uint64_t choose_memory_traffic(const PlannerGroup *g, const Policy *policy, uint32_t demand_permille);
 
 /* What is moved between the memory of each node and caches, as it was counted, [n_nodes] MB/s: of all processes, or of
- * those whose groups are not packed. */
-void choose_memory_traffic_on(const Planner *p, bool packed, uint64_t *ret);
+ * those whose groups take no part in the packing. */
+void choose_memory_traffic_on(const Planner *p, bool all, uint64_t *ret);
 
 /* Whether it is seen which memory most of its work uses. */
 bool choose_memory_seen(const PlannerGroup *g);

@@ -69,8 +69,8 @@ static void sum_unpacked(Planner *p, const uint64_t *ran)
             add_unpacked(p, i, ran + i * p->world->topology->n_nodes);
 }
 
-/* What others leave of the bandwidth of nodes, but a hundredth. Where that of one of them is not known, or it has no
- * memory, it would seem to be the best of all: then nothing is said of any. */
+/* The bandwidth that others leave on each node, at least a hundredth of it. A node of which it is not known, or that
+ * has no memory, would seem to be the best of all; where there is one, nothing is said of any. */
 static void offer_bandwidth(const Planner *p, PackNode *nodes)
 {
     const Topology *topology = p->world->topology;
@@ -95,10 +95,7 @@ int choose_nodes_offer(Planner *p, const uint64_t *ran, PackNode *nodes)
     sum_unpacked(p, ran);
     hwloc_bitmap_zero(cores);
     for (uint32_t i = 0; i < topology->n_nodes; i++)
-        nodes[i] = (PackNode){
-            .key = UINT32_MAX - i,
-            .free_bytes = free_memory(p->world, i),
-        };
+        nodes[i] = (PackNode){.key = UINT32_MAX - i, .free_bytes = free_memory(p->world, i)};
     for (uint32_t i = topology->cpu_limit; i > 0; i--) {
         const TopologyCpu *cpu = topology_cpu(topology, (CpuIx){(int32_t)i - 1});
 

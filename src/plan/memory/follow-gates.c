@@ -5,6 +5,7 @@
 #include "plan/memory/follow-internal.h"
 #include "plan/memory/follow.h"
 
+/* A fourth on top of what it would get near is a fifth of what it gets now. */
 #define NEAR_PART 4U
 #define MB        1000000U
 
@@ -131,8 +132,8 @@ static uint64_t left_on(const Follow *f, uint32_t node, uint64_t own_mb)
     return gives - MIN(others, gives);
 }
 
-/* What it moves, and what of it on each node; false: that is not known of all of them, or it is on no more nodes than
- * it would go to. What has an eighth of it is one of them. */
+/* Whether its memory is to go to fewer nodes than it lies on, those with an eighth of it or more; and what of `moves`
+ * is moved on each. False as well if it is not known of all these nodes what they give. */
 static bool is_gathered(const Follow *f, uint64_t moves, uint64_t *ret_own)
 {
     const Topology *topology = f->p->world->topology;
@@ -181,7 +182,6 @@ bool follow_is_fed(const Follow *f)
            is_fed(f, moves, own);
 }
 
-/* For those that are asked next. */
 void follow_speak_for_traffic(const Follow *f)
 {
     uint64_t moves = (uint64_t)f->process->traffic_mb * f->process->cpu_permille / 1000;

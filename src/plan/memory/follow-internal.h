@@ -69,7 +69,7 @@ bool follow_is_fed(const Follow *f);
 bool follow_has_room(const Follow *f);
 bool follow_has_rate(const Follow *f);
 
-/* What it moves will be moved there. */
+/* Counts what the process moves on the nodes its memory goes to, for those asked after it in this plan. */
 void follow_speak_for_traffic(const Follow *f);
 
 /* Of the nodes it comes from, those whose CPUs may help to move it (NodeIx); NULL: none. */
