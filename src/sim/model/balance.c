@@ -132,6 +132,36 @@ static bool all_pinned(const Engine *e, const Span *from, uint32_t to)
     return true;
 }
 
+/* The CPU of a span that is to get a thread: an idle core's, an idle one, else the one with fewest. */
+static uint32_t receiver(const Engine *e, const Span *span)
+{
+    uint32_t best = span->cpus[0], best_rank = UINT32_MAX;
+
+    for (uint32_t i = 0; i < span->n_cpus; i++) {
+        uint32_t cpu = span->cpus[i], n = cpu_n_runnable(&e->cpus[cpu]);
+        uint32_t rank = n > 0 ? n + 1 : e->cores[e->cpus[cpu].core].n_runnable > 0;
+
+        if (rank < best_rank) {
+            best = cpu;
+            best_rank = rank;
+        }
+    }
+    return best;
+}
+
+/* The same, for who waits on a crowded CPU of `from`: if all these are bound elsewhere, the first idle CPU of the span
+ * that one of them may have (LBF_DST_PINNED in sched_balance_rq()). */
+static uint32_t receiver_for(const Engine *e, const Span *from, const Span *span)
+{
+    uint32_t best = receiver(e, span);
+    bool pinned = all_pinned(e, from, best);
+
+    for (uint32_t i = 0; pinned && i < span->n_cpus; i++)
+        if (cpu_n_runnable(&e->cpus[span->cpus[i]]) == 0 && !all_pinned(e, from, span->cpus[i]))
+            return span->cpus[i];
+    return best;
+}
+
 /* Whether a node has more threads than CPUs: before those that have CPUs to spare, however uneven (group_overloaded in
  * update_sd_pick_busiest()). */
 static bool is_overloaded(const Span *node)
@@ -139,10 +169,11 @@ static bool is_overloaded(const Span *node)
     return node->n_runnable > node->n_cpus;
 }
 
-/* The node in a domain around that of `to` that has most threads too many, not all of them bound; NULL: none. */
-static Span *busiest_node(const Engine *e, uint32_t to, const TopologyDomain *domain, uint32_t *ret_n)
+/* The node in a domain around `local` that has most threads too many, not all of them bound; NULL: none. `to`: the CPU
+ * that went idle, or -1 for any of them. */
+static Span *busiest_node(const Engine *e, uint32_t local, int32_t to, const TopologyDomain *domain,
+                          uint32_t *ret_n)
 {
-    uint32_t local = (uint32_t)e->cpus[to].node;
     Span *best = NULL;
     uint32_t most = 0;
 
@@ -155,7 +186,7 @@ static Span *busiest_node(const Engine *e, uint32_t to, const TopologyDomain *do
         n = surplus_far(e, node, &e->nodes[local], domain);
         if (n == 0 || (best && is_overloaded(best) != is_overloaded(node) ? is_overloaded(best) : n <= most))
             continue;
-        if (!all_pinned(e, node, to)) {
+        if (!all_pinned(e, node, to >= 0 ? (uint32_t)to : receiver_for(e, node, &e->nodes[local]))) {
             most = n;
             best = node;
         }
@@ -178,7 +209,7 @@ static bool newidle_nodes(Engine *e, uint32_t cpu)
 
         if (!domain->numa)
             continue;
-        pull.from = busiest_node(e, cpu, domain, &n);
+        pull.from = busiest_node(e, (uint32_t)e->cpus[cpu].node, (int32_t)cpu, domain, &n);
         if (pull.from && pull_one(e, &pull, cpu))
             return true;
     }
@@ -234,23 +265,6 @@ bool balance_steal(Engine *e, uint32_t index)
  * Periodically
  */
 
-/* The CPU of a span that is to get a thread: an idle core's, an idle one, else the one with fewest. */
-static uint32_t receiver(const Engine *e, const Span *span)
-{
-    uint32_t best = span->cpus[0], best_rank = UINT32_MAX;
-
-    for (uint32_t i = 0; i < span->n_cpus; i++) {
-        uint32_t cpu = span->cpus[i], n = cpu_n_runnable(&e->cpus[cpu]);
-        uint32_t rank = n > 0 ? n + 1 : e->cores[e->cpus[cpu].core].n_runnable > 0;
-
-        if (rank < best_rank) {
-            best = cpu;
-            best_rank = rank;
-        }
-    }
-    return best;
-}
-
 /* Pushes a thread that runs to an idle CPU. */
 static bool push_running(Engine *e, const Span *from, uint32_t to)
 {
@@ -276,7 +290,7 @@ static bool balance_spans(Engine *e, Balance *balance, Pull *pull, const Span *t
     if (n == 0)
         return true;
     pull->n_failed = balance->n_failed;
-    while (moved < MIN(n, MOVES_MAX) && pull_one(e, pull, receiver(e, to)))
+    while (moved < MIN(n, MOVES_MAX) && pull_one(e, pull, receiver_for(e, pull->from, to)))
         moved++;
     if (moved > 0)
         return true;
@@ -307,7 +321,7 @@ static bool balance_cpus(Engine *e, Balance *balance, Span *shard, bool *ret_ok)
     uint32_t n = 0;
 
     while (n < MOVES_MAX && shard->n_crowded > 0) {
-        uint32_t to = receiver(e, shard), most = 0;
+        uint32_t to = receiver_for(e, shard, shard), most = 0;
 
         for (uint32_t i = 0; i < shard->n_cpus; i++)
             most = MAX(most, cpu_n_runnable(&e->cpus[shard->cpus[i]]));
@@ -357,7 +371,7 @@ static bool balance_nodes(Engine *e, Balance *balance, bool *ret_ok)
     Pull pull = {.nice_tries = NICE_TRIES_NUMA, .cross = true, .by_heat = true};
     uint32_t n;
 
-    pull.from = busiest_node(e, receiver(e, &e->nodes[balance->span]), domain, &n);
+    pull.from = busiest_node(e, balance->span, -1, domain, &n);
     if (!pull.from)
         return true;
     pull.idle = e->nodes[balance->span].n_idle > 0;
