@@ -173,8 +173,13 @@ static bool has_room(const ThreadHomes *h, uint32_t node, uint32_t demand)
     return h->capacity[node] > 0 && h->load[node] + demand <= share_of(h, node) + demand / 2;
 }
 
+static int first_cpu(const ThreadHomes *h, uint32_t node)
+{
+    return hwloc_bitmap_first(h->p->world->topology->nodes[node].cpus);
+}
+
 /* Whether `a` is better than `b`: room, then most of its memory, then the emptiest; without room the last two the
- * other way round. */
+ * other way round. Among equals the lowest CPU decides, which stays when nodes are renamed (I12). */
 static bool is_better(const ThreadHomes *h, const PlannerUnit *unit, uint32_t a, uint32_t b)
 {
     const uint64_t *use = h->use + (size_t)unit->order * h->n_nodes;
@@ -185,7 +190,9 @@ static bool is_better(const ThreadHomes *h, const PlannerUnit *unit, uint32_t a,
         return room;
     if (!room && full != full_b)
         return full < full_b;
-    return use[a] != use[b] ? use[a] > use[b] : full < full_b;
+    if (use[a] != use[b])
+        return use[a] > use[b];
+    return full != full_b ? full < full_b : first_cpu(h, a) < first_cpu(h, b);
 }
 
 static int32_t best_node(const ThreadHomes *h, const PlannerUnit *unit)
@@ -357,6 +364,13 @@ static uint64_t room_on(const ThreadHomes *h, uint32_t node, const uint64_t *siz
     return h->capacity[node] > 0 ? sizes[node] - MIN(sizes[node], h->load[node]) : 0;
 }
 
+static bool has_more_room(const ThreadHomes *h, uint32_t a, uint32_t b, const uint64_t *sizes)
+{
+    uint64_t room = room_on(h, a, sizes), room_b = room_on(h, b, sizes);
+
+    return room != room_b ? room > room_b : first_cpu(h, a) < first_cpu(h, b);
+}
+
 /* Where some of a unit go that are too many for its node: where such live already, if there is room for one, else the
  * nearest node with as much room, and of these the one with most. */
 static uint32_t spill_node(const ThreadHomes *h, const PlannerUnit *unit, uint64_t one, const uint64_t *sizes)
@@ -370,7 +384,7 @@ static uint32_t spill_node(const ThreadHomes *h, const PlannerUnit *unit, uint64
         uint32_t distance = topology_distance(topology, (NodeIx){unit->node}, (NodeIx){(int32_t)i});
 
         if (room_on(h, i, sizes) < one || distance > nearest ||
-            (distance == nearest && room_on(h, i, sizes) <= room_on(h, to, sizes)))
+            (distance == nearest && !has_more_room(h, i, to, sizes)))
             continue;
         to = i;
         nearest = distance;
