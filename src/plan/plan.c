@@ -192,6 +192,7 @@ void plan_done(Plan *plan)
         free(s->pack_groups);
         free(s->pack_sets);
         free(s->pack_parts);
+        free(s->slices);
         free(s->sets);
         free(s->node_sums);
         free(s->parts);

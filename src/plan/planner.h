@@ -98,6 +98,7 @@ typedef struct PlannerGroup {
     PackNodes allowed, chosen;
     bool bound;                 /* nobody of it can be placed: somebody else has bound all its threads to CPUs */
     CpuMask cpuset;             /* of all its processes; NULL: they have several */
+    uint32_t slice;             /* PackGroup.cpuset */
     uint32_t cut_permille;      /* of what it wants, what the CPUs of its cpuset cannot give to all in it */
     bool cpusets_differ, cpuset_known;
     uint64_t newest_usec;     /* when the last of its processes was first seen */
@@ -209,6 +210,9 @@ struct PlanScratch {
     size_t pack_sets_capacity;
     uint64_t *pack_parts; /* of each, what pack_parts() says */
     size_t pack_parts_capacity;
+    uint32_t *slices; /* PackProblem.cpusets */
+    size_t slices_capacity;
+    uint32_t n_cpusets;
     BuddySet *sets; /* of the threads of one process */
     size_t sets_capacity;
     uint64_t bound_given; /* of what PlannerGroup.bound wants, what is not beyond that, of all CPUs; permille */

@@ -280,6 +280,7 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
         .lone = lone,
         .home = present_set(p, group, with_cpus),
         .allowed = g->allowed & choose_nodes_of_policy(p->world->topology, policy) & with_cpus,
+        .cpuset = g->slice,
         .memory_bytes = memory,
         .memory_discount_permille = g->discount_permille,
         .stall_discount_permille = choose_memory_stall_discount(p, g),
@@ -365,6 +366,8 @@ static int pack(Planner *p, const PackNode *nodes, const uint64_t *memory)
         .distances = topology->distances,
         .n_nodes = topology->n_nodes,
         .allowed_imbalance_permille = choose_nodes_imbalance(p),
+        .cpusets = s->slices,
+        .n_cpusets = s->n_cpusets,
         .groups = s->pack_groups,
         .n_groups = (uint32_t)s->n_order,
     };
@@ -470,5 +473,7 @@ int choose_homes(Planner *p)
     if (choose_nodes_offer(p, ran, nodes) < 0)
         return -ENOMEM;
     choose_bound_press(p, ran, memory, nodes);
+    if (choose_cpusets_slices(p) < 0)
+        return -ENOMEM;
     return pack(p, nodes, memory);
 }

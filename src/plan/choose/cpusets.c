@@ -2,12 +2,14 @@
 
 /* Groups that a cpuset keeps on a part of the machine. However many they are and however much they want, they take no
  * more than its CPUs have. What they want besides is no reason for others to keep away from these nodes, nor is it
- * wanted of the machine. Example, four nodes of four CPUs: thirteen threads that never pause, in a cpuset of two CPUs
- * of one node and two of the next, take four CPUs and not thirteen. It is not known here which of them; and cpusets
- * that overlap are each taken for themselves. */
+ * wanted of the machine. Example, four nodes of four CPUs: thirteen threads that never pause, in a cpuset of one CPU
+ * of one node and three of the next, take four CPUs and not thirteen. Nor are they sent to the first of these nodes
+ * because it has four: the packing is told how many of each the cpuset has. Cpusets that overlap are each taken for
+ * themselves. */
 
 #include "plan/choose/cpusets.h"
 
+#include "base/util.h"
 #include "world/load.h"
 
 /* That of all processes of a group; NULL: they have several, or it is not known. */
@@ -60,4 +62,52 @@ void choose_cpusets(Planner *p)
         if (g->cpuset && !g->cpuset_known && !hwloc_bitmap_isincluded(p->s->usable, g->cpuset))
             cut(p, i);
     }
+}
+
+/* What it has of each node. Returns whether that is but a part of one of them. */
+static bool divide(Planner *p, CpuMask cpuset, uint32_t *ret)
+{
+    const Topology *topology = p->world->topology;
+    bool part = false;
+
+    for (uint32_t i = 0; i < topology->n_nodes; i++) {
+        int all, has;
+
+        if (hwloc_bitmap_and(p->s->set, topology->nodes[i].cpus, p->s->usable) < 0)
+            p->error = -ENOMEM;
+        all = MAX(hwloc_bitmap_weight(p->s->set), 0);
+        if (hwloc_bitmap_and(p->s->set, p->s->set, cpuset) < 0)
+            p->error = -ENOMEM;
+        has = MAX(hwloc_bitmap_weight(p->s->set), 0);
+        part |= has > 0 && has < all;
+        ret[i] = (uint32_t)MIN((uint64_t)has * LOAD_FULL_PERMILLE, PACK_DEMAND_MAX);
+    }
+    return part;
+}
+
+int choose_cpusets_slices(Planner *p)
+{
+    PlanScratch *s = p->s;
+    CpuMask cpusets[CHOOSE_CPUSETS_MAX];
+
+    s->n_cpusets = 0;
+    if (!GROW(s->slices, s->slices_capacity, (size_t)CHOOSE_CPUSETS_MAX * p->world->topology->n_nodes))
+        return -ENOMEM;
+    for (size_t i = 0; i < s->n_order && rule_holds(p->world, ABLATION_REACH); i++) {
+        PlannerGroup *g = &s->groups[s->order[i].index];
+        uint32_t at = 0;
+
+        if (!g->cpuset_known)
+            continue;
+        while (at < s->n_cpusets && cpusets[at] != g->cpuset)
+            at++;
+        if (at == CHOOSE_CPUSETS_MAX ||
+            (at == s->n_cpusets &&
+             !divide(p, g->cpuset, s->slices + (size_t)at * p->world->topology->n_nodes)))
+            continue;
+        cpusets[at] = g->cpuset;
+        s->n_cpusets = MAX(s->n_cpusets, at + 1);
+        g->slice = at + 1;
+    }
+    return 0;
 }

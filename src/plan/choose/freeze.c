@@ -15,6 +15,7 @@
  * together and press on the node's memory (P5). */
 
 #include "plan/choose/freeze.h"
+#include "plan/choose/cpusets.h"
 
 #include "plan/planner.h"
 #include "plan/scan/converge.h"
@@ -25,6 +26,7 @@
 /* What groups that stay take of each node. */
 typedef struct Held {
     uint64_t demand[PACK_NODES_MAX], traffic[PACK_NODES_MAX];
+    uint64_t sliced[CHOOSE_CPUSETS_MAX][PACK_NODES_MAX]; /* demand, of the groups of each cpuset */
     uint64_t share_permille; /* of what a node's memory gives, what may be wanted of it */
 } Held;
 
@@ -32,6 +34,8 @@ static void hold(Held *held, uint32_t node, const PackGroup *pack)
 {
     held->demand[node] += pack->demand_permille;
     held->traffic[node] += pack->traffic_mb;
+    if (pack->cpuset > 0)
+        held->sliced[pack->cpuset - 1][node] += pack->demand_permille;
 }
 
 static bool is_one_node(PackNodes nodes)
@@ -108,12 +112,25 @@ static uint64_t share_of_traffic(const Planner *p, const PackNode *nodes)
     return wanted > given && given > 0 ? wanted * 1000 / given : 1000;
 }
 
-static bool is_too_much(const Held *held, const PackGroup *pack, uint32_t node, const PackNode *offer)
+/* Whether its cpuset has too little of the node for it and those that are held there. */
+static bool is_beyond_slice(const Planner *p, const Held *held, const PackGroup *pack, uint32_t node)
+{
+    uint32_t slice = pack->cpuset - 1;
+
+    return pack->cpuset > 0 &&
+           held->sliced[slice][node] + pack->demand_permille >
+               (uint64_t)p->s->slices[(size_t)slice * p->world->topology->n_nodes + node] * FULL_PERCENT /
+                   100;
+}
+
+static bool is_too_much(const Planner *p, const Held *held, const PackGroup *pack, uint32_t node,
+                        const PackNode *offer)
 {
     uint64_t traffic = held->traffic[node] + pack->traffic_mb;
 
     return held->demand[node] + pack->demand_permille >
                (uint64_t)offer->capacity_permille * FULL_PERCENT / 100 ||
+           is_beyond_slice(p, held, pack, node) ||
            (offer->traffic_mb > 0 && traffic * 1000 > offer->traffic_mb * held->share_permille);
 }
 
@@ -134,7 +151,7 @@ void freeze_groups(Planner *p, const PackNode *nodes)
         if (!frozen || bound_to(p, index, pack) != 0)
             continue;
         node = (uint32_t)__builtin_ctzll(pack->home);
-        if (is_squeezed(pack, &nodes[node]) || is_too_much(&held, pack, node, &nodes[node]))
+        if (is_squeezed(pack, &nodes[node]) || is_too_much(p, &held, pack, node, &nodes[node]))
             continue;
         hold(&held, node, pack);
         pack->stays = true;

@@ -121,6 +121,18 @@ static uint64_t site_cost(const Pack *p, const PackSite *site, const PackLoad *l
            even_cost(p, site, load);
 }
 
+/* Of the groups of a cpuset, on its part of a site; what the whole site costs is counted there. */
+static uint64_t slice_cost(const Pack *p, const PackSlice *slice, const PackSliceLoad *load)
+{
+    uint64_t over = load->cpu - MIN(load->cpu, slice->limit);
+    uint64_t beyond = load->cpu - MIN(load->cpu, slice->capacity);
+    uint64_t waits = load->steady - MIN(load->steady, slice->capacity);
+
+    if (waits < WAITING_MIN || p->problem->share_permille > 0)
+        waits = 0;
+    return (over * PACK_OVERLOAD * PACK_SCALE + beyond * PACK_CROWDED + waits * WAITING_WEIGHT) * p->far;
+}
+
 /* Loads */
 
 static void load_add(PackLoad *load, const PackItem *item, uint64_t cpu, uint64_t memory)
@@ -175,6 +187,27 @@ static uint64_t room(uint64_t size, uint64_t used)
     return size - MIN(size, used);
 }
 
+static void slice_add(PackSliceLoad *load, const PackItem *item, uint64_t cpu)
+{
+    load->cpu += cpu;
+    load->steady += item->steady * cpu / MAX(item->demand, 1U);
+}
+
+/* Of the slices in `loads`, that of the item. */
+static PackSliceLoad *slice_load(const Pack *p, PackSliceLoad *loads, const PackItem *item, uint32_t site)
+{
+    return item->cpuset > 0 ? &loads[(size_t)(item->cpuset - 1) * p->n_sites + site] : NULL;
+}
+
+/* What the item finds there. */
+static uint64_t cpu_room(const Pack *p, const PackItem *item, uint32_t site, const PackLoad *load)
+{
+    const PackSlice *slice = pack_slice(p, item, site);
+    uint64_t all = room(p->sites[site].capacity, load->cpu);
+
+    return slice ? MIN(all, room(slice->capacity, slice_load(p, p->poured, item, site)->cpu)) : all;
+}
+
 /* `parts` [n_sites]: what of its demand comes where; or NULL. */
 static void pour(const Pack *p, PackLoad *loads, const PackItem *item, uint64_t *parts)
 {
@@ -184,8 +217,8 @@ static void pour(const Pack *p, PackLoad *loads, const PackItem *item, uint64_t 
         int i = __builtin_ctzll(rest);
         const PackSite *site = &p->sites[i];
 
-        cpu.rooms += room(site->capacity, loads[i].cpu);
-        cpu.sizes += site->capacity;
+        cpu.rooms += cpu_room(p, item, (uint32_t)i, &loads[i]);
+        cpu.sizes += pack_capacity(p, item, (uint32_t)i);
         memory.rooms += room(site->memory_kib, loads[i].memory);
         memory.sizes += site->memory_kib;
     }
@@ -195,8 +228,11 @@ static void pour(const Pack *p, PackLoad *loads, const PackItem *item, uint64_t 
         int i = __builtin_ctzll(rest);
         const PackSite *site = &p->sites[i];
         bool last = !(rest & (rest - 1));
-        uint64_t cpu_part = stream_part(&cpu, room(site->capacity, loads[i].cpu), site->capacity, last);
+        uint64_t cpu_part = stream_part(&cpu, cpu_room(p, item, (uint32_t)i, &loads[i]),
+                                        pack_capacity(p, item, (uint32_t)i), last);
 
+        if (item->cpuset > 0)
+            slice_add(slice_load(p, p->poured, item, (uint32_t)i), item, cpu_part);
         if (parts)
             parts[i] = cpu_part;
         load_add(&loads[i], item, cpu_part,
@@ -207,8 +243,23 @@ static void pour(const Pack *p, PackLoad *loads, const PackItem *item, uint64_t 
 static void pour_all(const Pack *p, PackLoad *ret)
 {
     memcpy(ret, p->single, p->n_sites * sizeof(*ret));
+    if (p->n_slices > 0)
+        memcpy(p->poured, p->sliced, p->n_slices * sizeof(*p->poured));
     for (uint32_t i = 0; i < p->n_wide; i++)
         pour(p, ret, &p->items[p->wide[i]], NULL);
+}
+
+/* What the slices cost more than those of groups of one node alone. */
+static uint64_t poured_slices(Pack *p)
+{
+    uint64_t cost = 0;
+
+    for (size_t i = 0; i < p->n_slices; i++)
+        cost += p->poured[i].cpu != p->sliced[i].cpu ? slice_cost(p, &p->slices[i], &p->poured[i]) -
+                                                           slice_cost(p, &p->slices[i], &p->sliced[i])
+                                                     : 0;
+    p->steps += p->n_slices / 4;
+    return cost;
 }
 
 /* Sites that no wide group touches cost what they did. */
@@ -232,7 +283,7 @@ uint64_t pack_load_cost(Pack *p)
         cost += site_cost(p, &p->sites[i], &loads[i]) - p->single_cost[i];
         p->steps += 2;
     }
-    return cost;
+    return cost + poured_slices(p);
 }
 
 /* The machine as one large site: a sum of overloads is never below the overload of the sum, nor a sum of loads
@@ -282,12 +333,27 @@ static PackLoad booking(const Pack *p, const PackItem *item, PackNodes set, uint
     PackLoad load = {0};
 
     for (PackNodes rest = set; rest; rest &= rest - 1) {
-        capacity += p->sites[__builtin_ctzll(rest)].capacity;
+        capacity += pack_capacity(p, item, (uint32_t)__builtin_ctzll(rest));
         memory += p->sites[__builtin_ctzll(rest)].memory_kib;
     }
-    load_add(&load, item, set & (set - 1) ? item->demand * p->sites[site].capacity / capacity : item->demand,
+    load_add(&load, item,
+             set & (set - 1) ? item->demand * pack_capacity(p, item, site) / MAX(capacity, 1U) : item->demand,
              memory ? item->memory_kib / (unsigned)__builtin_popcountll(set) : 0);
     return load;
+}
+
+/* What the load of an item costs its slice of a site, beyond what is booked there. */
+static uint64_t booking_slice_cost(const Pack *p, const PackItem *item, uint32_t site, uint64_t cpu)
+{
+    const PackSlice *slice = pack_slice(p, item, site);
+    PackSliceLoad more, *booked;
+
+    if (!slice)
+        return 0;
+    booked = slice_load(p, p->booked_slices, item, site);
+    more = *booked;
+    slice_add(&more, item, cpu);
+    return slice_cost(p, slice, &more) - slice_cost(p, slice, booked);
 }
 
 uint64_t pack_booking_cost(Pack *p, uint32_t item, PackNodes set)
@@ -298,6 +364,7 @@ uint64_t pack_booking_cost(Pack *p, uint32_t item, PackNodes set)
         uint32_t i = (uint32_t)__builtin_ctzll(rest);
         PackLoad more = booking(p, &p->items[item], set, i);
 
+        cost += booking_slice_cost(p, &p->items[item], i, more.cpu);
         more = plus(&more, &p->booked[i]);
         cost += site_cost(p, &p->sites[i], &more) - site_cost(p, &p->sites[i], &p->booked[i]);
         p->steps += 4;
@@ -312,6 +379,8 @@ void pack_book(Pack *p, uint32_t item)
         PackLoad more = booking(p, &p->items[item], p->items[item].set, i), *load = &p->booked[i];
 
         *load = plus(load, &more);
+        if (p->items[item].cpuset > 0)
+            slice_add(slice_load(p, p->booked_slices, &p->items[item], i), &p->items[item], more.cpu);
     }
 }
 
@@ -319,6 +388,8 @@ void pack_book_all(Pack *p)
 {
     for (uint32_t i = 0; i < p->n_sites; i++)
         p->booked[i] = (PackLoad){.heavy = p->sites[i].heavy};
+    if (p->n_slices > 0)
+        memset(p->booked_slices, 0, p->n_slices * sizeof(*p->booked_slices));
     for (uint32_t i = 0; i < p->n_items; i++)
         pack_book(p, i);
     p->steps += p->n_items;
@@ -353,6 +424,17 @@ static void wide_insert(Pack *p, uint32_t item)
     p->n_wide++;
 }
 
+static void single_slice_change(Pack *p, const PackItem *item, uint32_t site, bool add)
+{
+    const PackSlice *slice = pack_slice(p, item, site);
+    PackSliceLoad *load = slice_load(p, p->sliced, item, site);
+
+    p->single_sum -= slice_cost(p, slice, load);
+    load->cpu = add ? load->cpu + item->demand : load->cpu - item->demand;
+    load->steady = add ? load->steady + item->steady : load->steady - item->steady;
+    p->single_sum += slice_cost(p, slice, load);
+}
+
 static void single_change(Pack *p, const PackItem *item, bool add)
 {
     int i = __builtin_ctzll(item->set);
@@ -372,6 +454,8 @@ static void single_change(Pack *p, const PackItem *item, bool add)
     p->single_sum -= p->single_cost[i];
     p->single_cost[i] = site_cost(p, &p->sites[i], load);
     p->single_sum += p->single_cost[i];
+    if (item->cpuset > 0)
+        single_slice_change(p, item, (uint32_t)i, add);
 }
 
 static void change(Pack *p, uint32_t item, bool add)
@@ -419,6 +503,8 @@ int pack_parts(const PackProblem *problem, const PackNodes *sets, uint64_t *ret)
             ret[item->index * problem->n_nodes + p.sites[__builtin_ctzll(item->set)].index] = item->demand;
     }
     memcpy(loads, p.single, p.n_sites * sizeof(*loads));
+    if (p.n_slices > 0)
+        memcpy(p.poured, p.sliced, p.n_slices * sizeof(*p.poured));
     for (uint32_t i = 0; i < p.n_wide; i++) {
         const PackItem *item = &p.items[p.wide[i]];
         uint64_t parts[PACK_NODES_MAX] = {0};
@@ -458,6 +544,8 @@ int pack_cost(const PackProblem *problem, const PackNodes *sets, PackCost *ret)
         cost.unfair += unfair_cost(&p, &p.sites[i], &loads[i]);
         cost.even += even_cost(&p, &p.sites[i], &loads[i]);
     }
+    for (size_t i = 0; i < p.n_slices; i++)
+        cost.overload += slice_cost(&p, &p.slices[i], &p.poured[i]);
     cost.total = cost.remote + cost.split + cost.move + cost.overload + cost.siblings + cost.shortage +
                  cost.crowd + cost.pressed + cost.starved + cost.unfair + cost.even;
     pack_close(&p);

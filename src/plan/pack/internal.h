@@ -19,6 +19,7 @@
 #define PACK_CUT      16U /* times the capacity: more of a load is cut (cost.c) */
 
 #define PACK_UNFED UINT64_MAX
+#define PACK_WHOLE UINT64_MAX
 
 typedef struct PackSite {
     uint32_t index; /* into PackProblem.nodes */
@@ -34,6 +35,15 @@ typedef struct PackSite {
     uint64_t memory_kib;      /* that all groups together may have here; 0: not counted */
     uint64_t per_memory;      /* permille of CPUs that stand for a KiB too much, times 2^32 */
 } PackSite;
+
+/* What a cpuset has of a site. */
+typedef struct PackSlice {
+    uint64_t capacity, limit; /* as those of a site; PACK_WHOLE: it has all of it */
+} PackSlice;
+
+typedef struct PackSliceLoad {
+    uint64_t cpu, steady;
+} PackSliceLoad;
 
 typedef struct PackLoad {
     uint64_t cpu, heavy, memory, variance;
@@ -61,6 +71,7 @@ typedef struct PackItem {
     uint64_t memory_kib;     /* that follows it */
     uint64_t move_cost;
     uint32_t max_nodes;
+    uint32_t cpuset;         /* as in PackGroup */
     PackNodes home, allowed; /* bit i: sites[i] */
     bool wishes;             /* home is where it is not yet */
     PackNodes set;           /* now; 0: not placed */
@@ -82,6 +93,10 @@ typedef struct Pack {
     uint64_t single_cost[PACK_NODES_MAX], single_sum; /* what they alone cost */
     uint64_t empty_cost;                              /* what sites cost without any */
     PackLoad booked[PACK_NODES_MAX];                  /* what pack_book() put there */
+    PackSlice *slices;                                /* [n_slices]: n_cpusets * n_sites */
+    size_t n_slices;
+    PackSliceLoad *sliced, *booked_slices; /* the same: groups of one node, and what pack_book() put there */
+    PackSliceLoad *poured;                 /* the same: all groups, while a cost is computed */
     uint32_t *wide;                                   /* items of several nodes, by size, then index */
     uint32_t n_wide;
     uint64_t own;   /* sum of pack_own() over all items */
@@ -109,6 +124,28 @@ uint64_t pack_own(const Pack *p, uint32_t item, PackNodes set);
 
 /* Adds the same to each of its terms. */
 void pack_own_add(const Pack *p, uint32_t item, PackNodes set, PackCost *ret);
+
+/* The slice of a site that it is kept on; NULL: it may have all of it. */
+static inline const PackSlice *pack_slice(const Pack *p, const PackItem *item, uint32_t site)
+{
+    return item->cpuset > 0 ? &p->slices[(size_t)(item->cpuset - 1) * p->n_sites + site] : NULL;
+}
+
+/* What an item may have of a site. */
+static inline uint64_t pack_capacity(const Pack *p, const PackItem *item, uint32_t site)
+{
+    const PackSlice *slice = pack_slice(p, item, site);
+
+    return slice && slice->capacity < p->sites[site].capacity ? slice->capacity : p->sites[site].capacity;
+}
+
+/* The same, of its cores. */
+static inline uint64_t pack_cores(const Pack *p, const PackItem *item, uint32_t site)
+{
+    const PackSlice *slice = pack_slice(p, item, site);
+
+    return slice && slice->capacity < p->sites[site].cores ? slice->capacity : p->sites[site].cores;
+}
 
 /* The square of a load by the capacity of the site. */
 static inline uint64_t pack_square(const PackSite *site, uint64_t load)

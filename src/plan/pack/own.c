@@ -19,8 +19,8 @@ uint64_t pack_limit(uint64_t capacity)
  * have without being pressed (P5). In permille. */
 static uint64_t beside(const Pack *p, uint32_t item, int site, unsigned n)
 {
-    uint64_t fits =
-        MIN(p->sites[site].capacity, p->allowed_imbalance) * 1000 / MAX(p->items[item].demand, 1U);
+    uint64_t fits = MIN(pack_capacity(p, &p->items[item], (uint32_t)site), p->allowed_imbalance) * 1000 /
+                    MAX(p->items[item].demand, 1U);
 
     return MIN(p->here[(size_t)item * p->n_sites + (size_t)site], MAX(1000U / n, fits));
 }
@@ -109,9 +109,9 @@ static uint64_t wide_cost(const Pack *p, const PackItem *item, PackNodes set)
     if (!(set & (set - 1)))
         return 0;
     for (PackNodes rest = set; rest; rest &= rest - 1) {
-        capacity += p->sites[__builtin_ctzll(rest)].capacity;
+        capacity += pack_capacity(p, item, (uint32_t)__builtin_ctzll(rest));
         limits += p->sites[__builtin_ctzll(rest)].limit + p->sites[__builtin_ctzll(rest)].unmet;
-        cores += p->sites[__builtin_ctzll(rest)].cores;
+        cores += pack_cores(p, item, (uint32_t)__builtin_ctzll(rest));
     }
     limit = pack_limit(capacity);
     demand = MIN(item->demand, limits);
@@ -131,25 +131,25 @@ static uint64_t whole_crowd(const Pack *p, const PackSite *site, uint64_t heavy)
     return MAX(whole, divided) - divided;
 }
 
-static uint64_t set_capacity(const Pack *p, PackNodes set)
+static uint64_t set_capacity(const Pack *p, const PackItem *item, PackNodes set)
 {
     uint64_t capacity = 0;
 
     for (PackNodes rest = set; rest; rest &= rest - 1)
-        capacity += p->sites[__builtin_ctzll(rest)].capacity;
+        capacity += pack_capacity(p, item, (uint32_t)__builtin_ctzll(rest));
     return capacity;
 }
 
 /* Beyond half of a node's CPUs, and beyond what P5 allows, as far as the other nodes have room for it. */
 static uint64_t pressed_cost(const Pack *p, const PackItem *item, PackNodes set)
 {
-    uint64_t capacity = set_capacity(p, set), sum = 0;
+    uint64_t capacity = set_capacity(p, item, set), sum = 0;
 
     if (item->heavy <= p->allowed_imbalance || item->lone || capacity == 0)
         return 0;
     for (PackNodes rest = set; rest; rest &= rest - 1) {
         const PackSite *site = &p->sites[__builtin_ctzll(rest)];
-        uint64_t heavy = item->heavy * site->capacity / capacity;
+        uint64_t heavy = item->heavy * pack_capacity(p, item, (uint32_t)__builtin_ctzll(rest)) / capacity;
 
         sum += heavy - MIN(heavy, pack_unpressed(p, site));
     }
@@ -161,7 +161,7 @@ static uint64_t pressed_cost(const Pack *p, const PackItem *item, PackNodes set)
  * many for the nodes. */
 static uint64_t whole_cost(const Pack *p, const PackItem *item, PackNodes set)
 {
-    uint64_t capacity = set_capacity(p, set), cost = 0;
+    uint64_t capacity = set_capacity(p, item, set), cost = 0;
     uint64_t most = MIN((uint32_t)__builtin_popcountll(item->allowed), item->max_nodes) * THREAD_PERMILLE;
     uint64_t over = item->heavy - MIN(item->heavy, most);
 
@@ -170,7 +170,8 @@ static uint64_t whole_cost(const Pack *p, const PackItem *item, PackNodes set)
     for (PackNodes rest = capacity > 0 ? set : 0; rest; rest &= rest - 1) {
         const PackSite *site = &p->sites[__builtin_ctzll(rest)];
 
-        cost += whole_crowd(p, site, item->heavy * site->capacity / capacity);
+        cost += whole_crowd(p, site,
+                            item->heavy * pack_capacity(p, item, (uint32_t)__builtin_ctzll(rest)) / capacity);
     }
     return cost * (THREAD_PERMILLE - over) / THREAD_PERMILLE;
 }

@@ -62,6 +62,7 @@ typedef struct PackGroup {
     PackNodes home;             /* where it lives now; 0: nowhere yet */
     bool wishes;                /* it lives nowhere yet, and wishes to live there */
     PackNodes allowed;          /* the widest it may have: its cpuset and Nodes= */
+    uint32_t cpuset; /* 1 + index of the cpuset that has only a part of some node; 0: none, or whole nodes */
     const uint64_t *memory_bytes; /* [n_nodes], below 2^50 each; NULL: not known */
     /* How much less than usual it counts to be near this memory, up to 1000: not at all. For what is only guessed,
      * or so little that caches hold it: threads are not far from what they rarely fetch */
@@ -87,6 +88,10 @@ typedef struct PackProblem {
     /* Of what groups want, what the machine can give, in permille, when that is less than all: their demands are cut to
      * this. 0: all of it */
     uint32_t share_permille;
+    /* [n_cpusets * n_nodes]: the CPUs of each cpuset on each node, permille of a CPU. All groups of a cpuset share
+     * them; what several cpusets have is counted for each */
+    const uint32_t *cpusets;
+    uint32_t n_cpusets;
     const PackGroup *groups;
     uint32_t n_groups;
 } PackProblem;
@@ -142,6 +147,8 @@ typedef struct PackProblem {
  *             lone thread on n nodes each has 1 / n^2 of the variance, as if it ran a little on all of them, since the
  *             kernel finds it an idle CPU: so threads that pause share nodes that are hardly further from their memory.
  *             And no more than all want if lone threads do not pause: four on four cores find one always
+ *             Overload, siblings where each CPU is a core, and the last of these count again for the part of a node
+ *             that a cpuset has, of the groups in it
  *   shortage  as overload, for memory that finds no room, of all memory the node can have, as if it were so much of
  *             its CPUs
  *   crowd     8 x far x (bandwidth beyond the allowed imbalance)^2 / size. By it 16 tasks that all need
@@ -180,7 +187,8 @@ uint64_t pack_limit(uint64_t capacity);
  * packing.
  *
  * The least cost is not guaranteed (the problem is NP-hard), bounded work is. Returns 0, -ENOMEM, -E2BIG beyond the
- * limits above, or -EINVAL: a key or id twice, or `home` or `allowed` has nodes the machine has not. */
+ * limits above, or -EINVAL: a key or id twice, `home` or `allowed` has nodes the machine has not, or `cpuset` is none
+ * of the problem's. */
 int pack_solve(const PackProblem *problem, PackNodes *ret_sets);
 
 /* How the demand of each group lies on the nodes of its set, as the costs take it: ret[group * n_nodes + node], in

@@ -84,6 +84,31 @@ static int make_sites(Pack *p)
     return 0;
 }
 
+/* A cpuset that has all of a site takes no part of it. */
+static int make_slices(Pack *p)
+{
+    const PackProblem *problem = p->problem;
+
+    p->n_slices = (size_t)problem->n_cpusets * p->n_sites;
+    p->slices = calloc(p->n_slices + 1, sizeof(*p->slices));
+    p->sliced = calloc(3 * p->n_slices + 1, sizeof(*p->sliced));
+    if (!p->slices || !p->sliced)
+        return -ENOMEM;
+    p->booked_slices = p->sliced + p->n_slices;
+    p->poured = p->booked_slices + p->n_slices;
+    for (uint32_t i = 0; i < problem->n_cpusets; i++)
+        for (uint32_t k = 0; k < p->n_sites; k++) {
+            uint64_t capacity = problem->cpusets[(size_t)i * problem->n_nodes + p->sites[k].index];
+            bool whole = capacity >= p->sites[k].size;
+
+            p->slices[(size_t)i * p->n_sites + k] = (PackSlice){
+                .capacity = whole ? PACK_WHOLE : capacity,
+                .limit = whole ? PACK_WHOLE : pack_limit(capacity),
+            };
+        }
+    return 0;
+}
+
 static int make_distances(Pack *p)
 {
     const PackProblem *problem = p->problem;
@@ -141,10 +166,11 @@ static uint32_t fewest_nodes(const Pack *p, const PackItem *item, uint32_t most)
         int largest = __builtin_ctzll(rest);
 
         for (PackNodes r = rest; r; r &= r - 1)
-            if (p->sites[__builtin_ctzll(r)].capacity > p->sites[largest].capacity)
+            if (pack_capacity(p, item, (uint32_t)__builtin_ctzll(r)) >
+                pack_capacity(p, item, (uint32_t)largest))
                 largest = __builtin_ctzll(r);
-        sum += p->sites[largest].capacity;
-        cores += p->sites[largest].cores;
+        sum += pack_capacity(p, item, (uint32_t)largest);
+        cores += pack_cores(p, item, (uint32_t)largest);
         rest &= ~(1ULL << largest);
         n++;
     }
@@ -152,9 +178,13 @@ static uint32_t fewest_nodes(const Pack *p, const PackItem *item, uint32_t most)
 }
 
 /* Whether it is too large for one such node. */
-static bool is_split_by(const PackItem *item, const PackSite *site)
+static bool is_split_by(const Pack *p, const PackItem *item, uint32_t site)
 {
-    return item->demand + item->strays > MIN(site->limit, site->cores) || item->traffic > site->fed;
+    const PackSlice *slice = pack_slice(p, item, site);
+    uint64_t most = MIN(p->sites[site].limit, p->sites[site].cores);
+
+    return item->demand + item->strays > (slice ? MIN(most, slice->capacity) : most) ||
+           item->traffic > p->sites[site].fed;
 }
 
 static void make_item(const Pack *p, PackItem *item)
@@ -183,6 +213,7 @@ static void make_item(const Pack *p, PackItem *item)
     item->wishes = group->wishes;
     item->allowed = pack_nodes_in(p, group->allowed);
     item->young = group->young;
+    item->cpuset = group->cpuset;
     item->lone = group->lone;
     item->spreads = spreads;
     item->stays = group->stays || (group->young && item->home);
@@ -194,7 +225,7 @@ static void make_item(const Pack *p, PackItem *item)
     item->may_split = spreads || (item->sorted + item->few >= 500 && !item->lone) ||
                       item->heavy > p->allowed_imbalance || (item->lone && item->variance > 0);
     for (PackNodes rest = item->allowed; rest; rest &= rest - 1)
-        item->may_split |= is_split_by(item, &p->sites[__builtin_ctzll(rest)]);
+        item->may_split |= is_split_by(p, item, (uint32_t)__builtin_ctzll(rest));
     for (uint32_t i = 0; has_memory(group) && i < p->problem->n_nodes; i++)
         item->memory_kib += group->memory_bytes[i] / KIB;
 }
@@ -259,7 +290,8 @@ static int check(const PackProblem *problem)
     if (problem->n_nodes > PACK_NODES_MAX || problem->n_groups > PACK_GROUPS_MAX)
         return -E2BIG;
     for (uint32_t i = 0; i < problem->n_groups; i++)
-        if ((problem->groups[i].home | problem->groups[i].allowed) & ~all)
+        if (((problem->groups[i].home | problem->groups[i].allowed) & ~all) ||
+            problem->groups[i].cpuset > problem->n_cpusets)
             return -EINVAL;
     return 0;
 }
@@ -271,6 +303,8 @@ int pack_open(const PackProblem *problem, Pack *ret)
     *ret = (Pack){.problem = problem, .allowed_imbalance = problem->allowed_imbalance_permille};
     if (r == 0)
         r = make_sites(ret);
+    if (r == 0)
+        r = make_slices(ret);
     if (r == 0)
         r = make_distances(ret);
     if (r == 0) {
@@ -286,6 +320,8 @@ int pack_open(const PackProblem *problem, Pack *ret)
 
 void pack_close(Pack *p)
 {
+    free(p->slices);
+    free(p->sliced);
     free(p->excess);
     free(p->items);
     free(p->wide);

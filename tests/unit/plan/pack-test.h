@@ -17,6 +17,7 @@ typedef struct Instance {
     uint32_t distances[NODES * NODES];
     PackGroup groups[GROUPS];
     uint64_t memory[GROUPS][NODES];
+    uint32_t cpusets[2 * NODES];
     PackProblem problem;
     PackNodes sets[GROUPS];
 } Instance;

@@ -135,6 +135,36 @@ static void test_cpuset(void **state)
     }
 }
 
+/* A cpuset has one CPU of the first node and two of the second: three threads live on both, also as three processes,
+ * and two on the second though their memory is on the first. */
+static void test_cpuset_parts(void **state)
+{
+    static const struct {
+        unsigned n_groups, n_threads;
+        bool ablated;
+    } cases[] = {{1, 3, false}, {1, 3, true}, {3, 1, false}, {1, 2, false}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        CLEANUP(fixture_done) Fixture f;
+        int n = 0;
+
+        fixture_init(&f, FOUR);
+        fixture_policy(&f, "a", AUTO);
+        f.world->ablated = cases[i].ablated ? 1ULL << ABLATION_REACH : 0;
+        for (unsigned k = 0; k < cases[i].n_groups; k++) {
+            add_kept(&f, 100 + 100 * (pid_t)k, cases[i].n_threads, "7-9");
+            set_memory(&f, 100 + 100 * (pid_t)k, (uint64_t[]){100, 0, 0, 0});
+        }
+        fixture_place(&f);
+        for (unsigned k = 0; k < cases[i].n_groups; k++)
+            n += hwloc_bitmap_isset(group_of(&f, 100 + 100 * (pid_t)k)->home_nodes, 0);
+        assert_int_equal(n, cases[i].n_threads != 2);
+        if (cases[i].n_groups == 1)
+            assert_int_equal(hwloc_bitmap_isset(group_of(&f, 100)->home_nodes, 1), !cases[i].ablated);
+        fixture_assert_settled(&f, true);
+    }
+}
+
 /* Where all CPUs are wanted by more than one, those to which four threads are bound have room for others: as many as
  * make them no emptier nor fuller than the rest. */
 static void test_crowd_everywhere(void **state)
@@ -223,6 +253,7 @@ int main(void)
         cmocka_unit_test(test_crowd),
         cmocka_unit_test(test_crowd_apart),
         cmocka_unit_test(test_cpuset),
+        cmocka_unit_test(test_cpuset_parts),
         cmocka_unit_test(test_crowd_everywhere),
         cmocka_unit_test(test_mean),
         cmocka_unit_test(test_bound_elsewhere),

@@ -168,6 +168,33 @@ static void test_outgrown(void **state)
     assert_false(group_of(&f, 100)->converged);
 }
 
+/* So does one whose cpuset has too little of the node, alone or with others that are held there. */
+static void test_cpuset_parts(void **state)
+{
+    CLEANUP(fixture_done) Fixture f;
+
+    fixture_init(&f, FOUR);
+    fixture_policy(&f, "a", AUTO);
+    for (pid_t pid = 100; pid <= 200; pid += 100) {
+        add_job(&f, pid, 2, 6, 1);
+        set_memory(&f, pid, (uint64_t[]){1024, 0, 0, 0});
+        world_process(f.world, pid)->cpuset = fixture_mask(&f, "5-9");
+        set_demand(&f, pid, 100, 0);
+    }
+    fixture_home(&f);
+    plan_homes(&f);
+    set_demand(&f, 100, 1000, 0);
+    plan_homes(&f);
+    assert_nodes(&f, 100, "0");
+    assert_nodes(&f, 200, "0");
+    assert_true(group_of(&f, 100)->converged);
+    set_demand(&f, 200, 900, 0);
+    plan_homes(&f);
+    assert_nodes(&f, 100, "0");
+    assert_nodes(&f, 200, "1");
+    fixture_assert_settled(&f, true);
+}
+
 /* So does one whose threads pause, but want more than its cores: they share these with each other. */
 static void test_shares_cores(void **state)
 {
@@ -218,6 +245,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_freeze_and_thaw), cmocka_unit_test(test_not_frozen),
         cmocka_unit_test(test_shares_cores),
+        cmocka_unit_test(test_cpuset_parts),
         cmocka_unit_test(test_no_eviction),     cmocka_unit_test(test_eviction_by_frozen),
         cmocka_unit_test(test_outgrown),        cmocka_unit_test(test_bound),
     };

@@ -32,6 +32,17 @@ static void random_machine(Instance *in, uint64_t *random, uint32_t n_nodes)
     }
 }
 
+/* Two cpusets, that have all of some nodes, parts of others, and nothing of the rest. */
+static void random_cpusets(Instance *in, uint64_t *random)
+{
+    in->problem.cpusets = in->cpusets;
+    in->problem.n_cpusets = 2;
+    for (uint32_t i = 0; i < 2 * in->problem.n_nodes; i++)
+        in->cpusets[i] = fixture_random(random, 3) * 4000;
+    for (uint32_t i = 0; i < in->problem.n_groups; i++)
+        in->groups[i].cpuset = fixture_random(random, 4) ? 0 : 1 + fixture_random(random, 2);
+}
+
 static void random_group(Instance *in, uint64_t *random, uint32_t load)
 {
     uint32_t n = in->problem.n_nodes;
@@ -120,6 +131,7 @@ static void random_small(Instance *in, uint64_t *random)
             break;
     }
     in->problem.n_groups -= combinations > COMBINATIONS;
+    random_cpusets(in, &(uint64_t){*random});
 }
 
 static void test_near_optimum(void **state)
@@ -151,6 +163,7 @@ static void random_large(Instance *in, uint64_t *random)
         random_group(in, random, load);
         in->groups[i].young = fixture_random(random, 8) == 0;
     }
+    random_cpusets(in, &(uint64_t){*random});
 }
 
 /* Small problems and large ones, on which the steps are used up; with groups that stay at home, that roam, and that
@@ -209,8 +222,11 @@ static void rename_all(const Instance *in, const uint32_t *node_to, const uint32
     ret->problem.nodes = ret->nodes;
     ret->problem.distances = ret->distances;
     ret->problem.groups = ret->groups;
+    ret->problem.cpusets = ret->cpusets;
     for (uint32_t i = 0; i < n; i++) {
         ret->nodes[node_to[i]] = in->nodes[i];
+        for (uint32_t k = 0; k < in->problem.n_cpusets; k++)
+            ret->cpusets[k * n + node_to[i]] = in->cpusets[k * n + i];
         for (uint32_t k = 0; k < n; k++)
             ret->distances[node_to[i] * n + node_to[k]] = in->distances[i * n + k];
     }

@@ -401,6 +401,43 @@ static void test_parts(void **state)
     assert_int_equal(parts[2] + parts[3], 0);
 }
 
+/* Cpusets that straddle nodes: a group is divided by the CPUs it may have, goes to as many nodes as give it enough of
+ * them, away from its memory if that must be, and shares them with the others of its cpuset and with no one else's. */
+static void test_cpusets(void **state)
+{
+    static const uint32_t cpus[] = {1000, 3000, 3000, 1000};
+    uint64_t parts[6];
+    Instance in;
+
+    instance_init(&in, 2, 4000, 20);
+    in.problem.cpusets = cpus;
+    in.problem.n_cpusets = 1;
+    add_group(&in, 3000, (uint64_t[]){1, 0})->cpuset = 1;
+    solve(&in);
+    assert_int_equal(in.sets[0], 2);
+    assert_stable(&in);
+    in.groups[0].demand_permille = 4000;
+    solve(&in);
+    assert_int_equal(in.sets[0], 3);
+    assert_int_equal(pack_parts(&in.problem, in.sets, parts), 0);
+    assert_in_range(parts[0], 990, 1010);
+    in.groups[0].home = 0;
+    in.groups[0].young = true;
+    solve(&in);
+    assert_int_equal(in.sets[0], 3);
+
+    in.groups[0].young = false;
+    in.groups[0].demand_permille = 1000;
+    add_group(&in, 1000, (uint64_t[]){1, 0})->cpuset = 1;
+    add_group(&in, 1000, (uint64_t[]){1, 0})->cpuset = 2;
+    assert_int_equal(pack_solve(&in.problem, in.sets), -EINVAL);
+    in.problem.n_cpusets = 2;
+    solve(&in);
+    assert_int_equal(in.sets[0] ^ in.sets[1], 3); /* one each */
+    assert_int_equal(in.sets[2], 1);
+    assert_stable(&in);
+}
+
 /* A machine of two halves of eight nodes, each of one core with two siblings. Sixteen threads that share memory live
  * in one half, two on each core. On all nodes they cost a quarter less, on nine to eleven more than now. */
 static void test_across_halves(void **state)
@@ -496,6 +533,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_waiting),
         cmocka_unit_test(test_size),
+        cmocka_unit_test(test_cpusets),
         cmocka_unit_test(test_noise), cmocka_unit_test(test_terms),
         cmocka_unit_test(test_parts), cmocka_unit_test(test_pull),
         cmocka_unit_test(test_pours), cmocka_unit_test(test_follows_memory),
