@@ -319,6 +319,23 @@ static void test_balance_overloaded(void **state)
     }
 }
 
+/* A thread too many on a full node goes to the one CPU of an idle node that it may have, which is not the first of
+ * these: of that node, any idle CPU will do. */
+static void test_balance_part(void **state)
+{
+    CLEANUP(sim_spec_free_p)
+    SimSpec *spec =
+        engine_parse("[Scenario]\nDurationSec=2s\n[Machine]\nSynthetic=pack:2 [numa] l3:1 core:4 pu:1\n"
+                     "[Workload a]\nThreads=4\nCPUs=3-6\nStartNodes=1\n[Variant v]\nDaemon=no\n");
+
+    for (uint64_t seed = 1; seed <= ENGINE_SEEDS; seed++) {
+        CLEANUP(sim_result_free_p) SimResult *result = engine_run(spec, 0, seed);
+
+        assert_int_equal(result->ticks[9].n_crowded, 0);
+        assert_int_equal(engine_value(result, SIM_METRIC_MOVES_CROSS_PULL), 1);
+    }
+}
+
 /* S-STEAL1 in small: one group of hackbench on one LLC. CPUs that idle for too short a time to be balanced idle
  * less, unless the machine has more nodes than the limit (P3). */
 static void test_steal(void **state)
@@ -527,7 +544,7 @@ int main(void)
         cmocka_unit_test(test_scan),         cmocka_unit_test(test_goes_where_it_prefers),
         cmocka_unit_test(test_exchanges),    cmocka_unit_test(test_scan_period),
         cmocka_unit_test(test_faults),       cmocka_unit_test(test_balance_pinned),
-        cmocka_unit_test(test_balance_overloaded),
+        cmocka_unit_test(test_balance_overloaded), cmocka_unit_test(test_balance_part),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
