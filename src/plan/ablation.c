@@ -19,6 +19,7 @@ const char *const ablation_names[] = {
     [ABLATION_PAUSES] = "pauses",
     [ABLATION_ALONE] = "alone",
     [ABLATION_TRAFFIC] = "traffic",
+    [ABLATION_SLOWER] = "slower",
     [ABLATION_STALL] = "stall",
     [ABLATION_SORTED] = "sorted",
     [ABLATION_OUTGROWN] = "outgrown",

@@ -23,6 +23,7 @@ typedef enum AblationRule {
     ABLATION_PAUSES,        /* P15: threads that pause want more CPUs at times than on average */
     ABLATION_ALONE,         /* P5, P14: what threads use alone presses on a node, and need not be together */
     ABLATION_TRAFFIC,       /* P15: what wants more than a node's memory can give is divided over several */
+    ABLATION_SLOWER,        /* P15, P18: memory that was brought together, in vain, goes back where it lay */
     ABLATION_STALL,         /* P15: who hardly waits for memory need not be near it */
     ABLATION_SORTED,        /* P15: and where that lies beside them already, being apart costs nothing */
     ABLATION_OUTGROWN,      /* P15: a first home that is too small is given up at once */

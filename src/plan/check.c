@@ -8,6 +8,7 @@
 #include "plan/group.h"
 #include "plan/memory/follow.h"
 #include "plan/planner.h"
+#include "plan/scan/gather.h"
 #include "world/load.h"
 
 #include <inttypes.h>
@@ -87,6 +88,7 @@ static bool rule_fits(PlanKind kind, PlanRule rule)
     case PLAN_RULE_INTERLEAVE:
     case PLAN_RULE_EVEN_OUT:
     case PLAN_RULE_FOLLOW_PIN:
+    case PLAN_RULE_GO_BACK:
     case PLAN_RULE_FOLLOW_USE:
         return kind == PLAN_KIND_MOVE_PAGES;
     default:
@@ -398,13 +400,16 @@ static int check_home(const Check *check, const CheckAction *x)
 }
 
 /* Memory goes home; a stripe also goes from one node of the home to another, and over all nodes when they are the
- * home. */
+ * home; and what goes back goes where it lay. */
 static bool goes_home(const Check *check, const CheckAction *x)
 {
     const PlanMemory *memory = &x->a->memory;
     bool striped = x->a->rule == PLAN_RULE_INTERLEAVE || x->a->rule == PLAN_RULE_EVEN_OUT;
     CpuMask home = x->group ? home_after(check, x->group) : NULL;
 
+    if (x->a->rule == PLAN_RULE_GO_BACK)
+        return memory->from && memory->stripe && memory->to == x->process->gather.nodes &&
+               gather_is_undone(check->world, x->process);
     if (!memory->to || !memory->from || hwloc_bitmap_iszero(memory->to) || memory->stripe != striped)
         return false;
     if (striped &&

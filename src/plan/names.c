@@ -53,6 +53,9 @@ static const NameText rules[PLAN_RULE_MAX] = {
                                         "threads run at different speeds."},
     [PLAN_RULE_FOLLOW_PIN] = {"follow-pin", "Some of its memory is outside the nodes that somebody else "
                                             "pinned its threads to."},
+    [PLAN_RULE_GO_BACK] = {"go-back",
+                           "It got on more slowly with its memory brought together, which is dealt out "
+                           "again over the nodes where it lay."},
     [PLAN_RULE_FOLLOW_USE] = {"follow-use",
                               "Some of its memory is not on the node of the threads that use it."},
 };
@@ -124,6 +127,7 @@ static const NameText reasons[PLAN_REASON_MAX] = {
                               "It got this home a short time ago, and is to show how it does there."},
     [PLAN_REASON_TO_AND_FRO] = {"to-and-fro", "It went back to a home that it had left, and stays for now."},
     [PLAN_REASON_MEMORY_MOVING] = {"memory-moving", "Much of its memory is being moved."},
+    [PLAN_REASON_SLOWER] = {"slower", "It got on more slowly when it was brought together."},
     [PLAN_REASON_CONVERGED] = {"converged", "Nearly all of its memory is on the node of its home."},
     [PLAN_REASON_USE_AWAITED] = {"use-awaited",
                                  "The daemon is finding out which thread uses which memory (Evidence=)."},

@@ -53,6 +53,7 @@ typedef enum PlanRule {
     PLAN_RULE_INTERLEAVE,    /* move-pages: Mode=interleave, and some node has too much of it (P17) */
     PLAN_RULE_EVEN_OUT,      /* move-pages: one of several nodes has nearly all of it (EvenOut, P17) */
     PLAN_RULE_FOLLOW_PIN,    /* move-pages: memory outside the nodes that somebody else pinned its threads to (P18) */
+    PLAN_RULE_GO_BACK,       /* move-pages: its memory to where it lay before it followed the home (P15, P18) */
     PLAN_RULE_FOLLOW_USE,    /* move-pages: memory to the threads that use it (P13, P18), or striped (P17) */
     PLAN_RULE_MAX,
     PLAN_RULE_INVALID = -EINVAL,
@@ -111,6 +112,7 @@ typedef enum PlanReason {
     PLAN_REASON_SETTLING,      /* value: usec since it got the home; limit: how long it is kept (P15, I7) */
     PLAN_REASON_TO_AND_FRO,    /* it had to go back; value: usec until it may go again (P7) */
     PLAN_REASON_MEMORY_MOVING, /* value: bytes of processes of which some move; limit: too little to matter (P15) */
+    PLAN_REASON_SLOWER, /* together it gets on more slowly; value: how many nodes its memory lies on instead (P15) */
     PLAN_REASON_CONVERGED,     /* value: the share of its memory on the one node of its home; limit (P16) */
     PLAN_REASON_MAX,
     PLAN_REASON_INVALID = -EINVAL,

@@ -149,7 +149,8 @@ static int check_process(const Check *check, const Process *p)
         return broken(check, "process %d is out of order", p->pid);
     if (!string_ok(check, p->comm, false) || !string_ok(check, p->cgroup, false) ||
         !string_ok(check, p->unit, true) || !string_ok(check, p->slice, true) ||
-        !string_ok(check, p->shared, true) || !mask_ok(check, p->cpuset))
+        !string_ok(check, p->shared, true) || !mask_ok(check, p->cpuset) ||
+        !mask_ok(check, p->gather.nodes))
         return broken(check, "a name or mask of process %d is not interned", p->pid);
     if (p->workload.i < -1 || p->workload.i >= (int64_t)w->n_workloads)
         return broken(check, "process %d is of a workload that is not there", p->pid);
@@ -170,6 +171,8 @@ static int check_process(const Check *check, const Process *p)
         return broken(check, "process %d waits for memory for more than its time, or will", p->pid);
     if (p->traffic_mb > (p->stall_usec > 0 ? WORLD_TRAFFIC_MAX : 0))
         return broken(check, "process %d moves more than can be, or was not counted", p->pid);
+    if (is_outside(w, p->gather.nodes) || (!p->gather.nodes && p->gather.until_usec > 0))
+        return broken(check, "memory of process %d is to go back to where there are no nodes", p->pid);
     return check_move(check, p);
 }
 

@@ -124,6 +124,13 @@ static uint64_t sum_memory(const uint64_t *bytes, size_t n)
     return sum;
 }
 
+void world_forget_counts(Process *process)
+{
+    process->stall_usec = process->stall_due_usec = 0;
+    process->traffic_mb = process->stall_permille = process->ipc_permille = 0;
+    process->gather = (MemoryGather){0};
+}
+
 int world_set_process_memory(const World *world, Process *process, const uint64_t *bytes,
                              uint64_t measured_usec)
 {
@@ -418,6 +425,7 @@ void world_visit_interned(World *world, void (*string)(void *userdata, const cha
         string(userdata, &p->slice);
         string(userdata, &p->shared);
         mask(userdata, &p->cpuset);
+        mask(userdata, &p->gather.nodes);
         mask(userdata, &p->memory.to);
         mask(userdata, &p->memory.last);
         mask(userdata, &p->memory.before);

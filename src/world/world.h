@@ -109,6 +109,17 @@ typedef struct MemoryMove {
     bool by_use;          /* the one under way is of parts of it, to the threads that use them */
 } MemoryMove;
 
+/* Where its memory lay before it followed a home to fewer nodes, and how fast the process gets on (plan/scan/gather.h).
+ */
+typedef struct MemoryGather {
+    CpuMask nodes;       /* NULL: it did not follow, or how fast the process got on is not known */
+    uint32_t progress;   /* instructions by cycle, permille: before that, and in a trial, before the trial */
+    uint64_t since_usec; /* what is counted from then on says how fast it gets on now */
+    uint64_t until_usec; /* it is to lie on `nodes` again until then; 0: it is not */
+    bool slower;         /* it was counted once that the process gets on more slowly */
+    bool trial;          /* it is being tried whether it gets on faster with its memory on `nodes` again */
+} MemoryGather;
+
 /* What became of such orders. */
 typedef struct MemoryAccount {
     uint64_t n_orders; /* that are over */
@@ -149,6 +160,7 @@ typedef struct Process {
     uint64_t stall_usec, stall_due_usec;
     uint32_t traffic_mb; /* what it moved between memory and caches then; MB for each second that one thread runs */
     MemoryMove memory;
+    MemoryGather gather;
     bool memory_awaited; /* that is being found out for the first time: a moment later it is known */
     /* Who uses which part is being found out, or would be; till then it is not dealt out to several nodes. */
     bool use_awaited;
@@ -327,6 +339,10 @@ int world_add_group(World *world, WorkloadIx workload, const char *key);
 int world_add_workload(World *world, const char *name, uint32_t policy);
 int world_add_lease(World *world, const Lease *value);
 void world_remove_lease(World *world, size_t index);
+
+/* Nothing that processors counted of it is known any more, nor what was found by that: its program is another one, or
+ * it is not counted any more. */
+void world_forget_counts(Process *process);
 
 /* Says where the memory of a process lies: a copy of bytes[topology->n_nodes], each cut to WORLD_MEMORY_MAX, as
  * measured at `measured_usec`, which is not 0. NULL: not known any more. Sets grown_bytes, too. Returns 0 or -ENOMEM

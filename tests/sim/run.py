@@ -143,6 +143,13 @@ TWINS = {
         ("firmware does not say what it gives", {"FirmwareBandwidth=32G": ""}),
         ("nothing is counted", {"[Workload bound]": "Counters=no\n[Workload bound]"}),
     ],
+    "s-slower": [
+        ("it stays together", {"Policies=auto": "Policies=auto\nOff=slower"}),
+        (
+            "nothing is counted",
+            {"[Workload service]": "Counters=no\n[Workload service]"},
+        ),
+    ],
     "s-straddle": [("cpusets have whole nodes", {"Daemon=yes": "Off=reach"})],
     "s-one-too-many": [("nobody makes room", {"Policies=auto": "Policies=auto\nOff=push"})],
     "s-divided": [("no team has nodes", {"Daemon=yes": "Off=divided"}), ("all share all", {"SharedBy=3": ""})],

@@ -22,6 +22,7 @@
 #include "plan/choose/wait.h"
 #include "plan/group.h"
 #include "plan/pack/pack.h"
+#include "plan/scan/gather.h"
 #include "world/load.h"
 
 #include <string.h>
@@ -253,6 +254,20 @@ static bool may_pool(const Planner *p, size_t index)
     return demand_variance(p, index) > 0 || (group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1);
 }
 
+/* Where its memory lies again, since its processes got on more slowly when that was brought together. */
+static void go_back(const Planner *p, size_t index, PlannerGroup *g, PackGroup *pack)
+{
+    PackNodes nodes = gather_nodes(p->world, index) & pack->allowed;
+    uint32_t n = (uint32_t)__builtin_popcountll(nodes);
+
+    if (n > pack->max_nodes)
+        return;
+    pack->home = nodes;
+    pack->stays = true;
+    g->reverts = g->judged = false;
+    g->stay = stay_for(PLAN_REASON_SLOWER, n, 0);
+}
+
 static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memory, const DemandShare *share,
                             PackNodes with_cpus)
 {
@@ -301,6 +316,8 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
     if (policy_chooses_nodes(policy) && policy->settle_usec > 0 &&
         !p->world->workloads[group->workload.i].paused)
         judge(p, group, g, &pack, with_cpus);
+    if (policy_chooses_nodes(policy) && (gather_nodes(p->world, index) & pack.allowed))
+        go_back(p, index, g, &pack);
     if (g->reverts) {
         pack.home = former_set(group, with_cpus);
         pack.stays = true;

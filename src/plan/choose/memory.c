@@ -71,9 +71,10 @@ static bool may_lie_on(const Topology *topology, const Process *process, uint32_
                            : topology->nodes[node].n_cpus > 0;
 }
 
-static void add_traffic(const Topology *topology, const Process *process, uint64_t traffic, uint64_t *ret)
+static void add_traffic(const Topology *topology, const Process *process, uint64_t traffic, bool moved,
+                        uint64_t *ret)
 {
-    bool known = process->node_bytes && !process->memory.to;
+    bool known = process->node_bytes && (!process->memory.to || !moved);
     uint64_t bytes = known ? bytes_of(process, topology->n_nodes) : 0, n_here = 0;
 
     for (uint32_t n = 0; n < topology->n_nodes && known; n++)
@@ -84,7 +85,8 @@ static void add_traffic(const Topology *topology, const Process *process, uint64
         ret[n] += may_lie_on(topology, process, n) ? traffic / n_here : 0;
 }
 
-void choose_memory_traffic_on(const Planner *p, bool all, uint64_t *ret)
+/* With what is being moved where it goes, `moved`, or where it lies. */
+static void sum_traffic(const Planner *p, bool all, bool moved, uint64_t *ret)
 {
     const Topology *topology = p->world->topology;
 
@@ -95,18 +97,25 @@ void choose_memory_traffic_on(const Planner *p, bool all, uint64_t *ret)
         bool counts = all || process->group.i < 0 || !p->s->groups[process->group.i].takes_part;
 
         if (counts && !process->gone && traffic > 0)
-            add_traffic(topology, process, traffic, ret);
+            add_traffic(topology, process, traffic, moved, ret);
     }
 }
 
-/* The nodes whose memory gives all it can, as far as both is known. */
+void choose_memory_traffic_on(const Planner *p, bool all, uint64_t *ret)
+{
+    sum_traffic(p, all, true, ret);
+}
+
+/* The nodes whose memory gives all it can, as far as both is known. With memory where it lay when that was counted:
+ * what is wanted does not change because an order is given. */
 static PackNodes full_nodes(Planner *p)
 {
     const Topology *topology = p->world->topology;
-    uint64_t *used = p->s->node_traffic_mb;
+    uint64_t used[PACK_NODES_MAX];
     PackNodes full = 0;
 
-    choose_memory_traffic_on(p, true, used);
+    sum_traffic(p, true, false, used);
+    sum_traffic(p, true, true, p->s->node_traffic_mb);
     for (uint32_t n = 0; n < topology->n_nodes; n++)
         if (topology->nodes[n].bandwidth_mb > 0 &&
             used[n] * 100 >= (uint64_t)topology->nodes[n].bandwidth_mb * FULL_PERCENT)

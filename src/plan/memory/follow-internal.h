@@ -89,7 +89,7 @@ PlanRule stripe_rule(const Follow *f);
 
 static inline bool stripe_is(PlanRule rule)
 {
-    return rule == PLAN_RULE_INTERLEAVE || rule == PLAN_RULE_EVEN_OUT;
+    return rule == PLAN_RULE_INTERLEAVE || rule == PLAN_RULE_EVEN_OUT || rule == PLAN_RULE_GO_BACK;
 }
 
 /* What each node of f->to is to have of it. */

@@ -6,6 +6,7 @@
 
 #include "plan/group.h"
 #include "plan/memory/follow-internal.h"
+#include "plan/scan/gather.h"
 
 /* Where MinResidencySec= is 0, an order in vain is followed by a pause all the same, or it could not double. */
 #define PAUSE_MIN_USEC 1000U
@@ -25,6 +26,8 @@ void follow_begun(World *world, const Policy *policy, const PlanAction *action, 
     MemoryMove *memory = &process->memory;
     uint64_t pause = policy ? MAX(policy->ping_pong_usec, policy->min_residency_usec) : 0;
 
+    if (action->rule == PLAN_RULE_FOLLOW_HOME && policy && !policy->nodes)
+        gather_begun(world, process, action->memory.to);
     memory->to = action->memory.to;
     memory->by_use = action->memory.ranges != NULL;
     memory->todo_bytes = action->memory.bytes;
@@ -139,6 +142,8 @@ static bool leads_home(const World *world, const Group *group, const Process *pr
 {
     const MemoryMove *memory = &process->memory;
 
+    if (gather_is_undone(world, process) && memory->to == process->gather.nodes)
+        return true;
     if (!group->home && !group->roams && follow_is_pinned(world, process))
         return follow_is_pinned_to(world, process, memory->to);
     if (memory->by_use)

@@ -18,6 +18,7 @@
 
 #include "plan/home/sharing.h"
 #include "plan/memory/follow-internal.h"
+#include "plan/scan/gather.h"
 
 #include <string.h>
 
@@ -283,7 +284,7 @@ static bool roams(const Planner *p, const Process *process)
 {
     return !process->gone && !process->yielded && process->group.i >= 0 && process->cpuset &&
            p->s->groups[process->group.i].roams && !p->world->workloads[process->workload.i].paused &&
-           !p->world->partial && stripe_concerns(p, process);
+           !p->world->partial && (gather_is_undone(p->world, process) || stripe_concerns(p, process));
 }
 
 void follow_homes(Planner *p)
@@ -294,15 +295,16 @@ void follow_homes(Planner *p)
         return;
     for (size_t i = 0; i < p->world->n_processes; i++) {
         const Process *process = &p->world->processes[i];
+        CpuMask back = gather_is_undone(p->world, process) ? process->gather.nodes : NULL;
 
         if (process->memory.to)
             continue;
         if (p->s->processes[i].at_home) {
-            follow_process(p, process, find_nodes(p, p->s->groups[process->group.i].home_nodes),
+            follow_process(p, process, back ? back : find_nodes(p, p->s->groups[process->group.i].home_nodes),
                            p->s->processes[i].due);
         } else if (roams(p, process)) {
             all = all ? all : find_nodes(p, NULL);
-            follow_process(p, process, all, process->cpuset);
+            follow_process(p, process, back ? back : all, process->cpuset);
         } else if (is_pinned(p, process)) {
             CpuMask to = find_pin(p, process);
 

@@ -29,6 +29,7 @@
  * blocks of three move, where one would do. */
 
 #include "plan/memory/follow-internal.h"
+#include "plan/scan/gather.h"
 
 /* Of all memory, more than so many fourths on one node is nearly all. An even process of two nodes is as far from
  * that as one that lies on a single node. */
@@ -152,6 +153,8 @@ static bool reaches_all(const Follow *f)
 
 PlanRule stripe_rule(const Follow *f)
 {
+    if (gather_is_undone(f->p->world, f->process))
+        return PLAN_RULE_GO_BACK;
     if (!f->to || hwloc_bitmap_weight(f->to) < 2 || !reaches_all(f))
         return PLAN_RULE_FOLLOW_HOME;
     if (f->policy->mode == POLICY_MODE_INTERLEAVE)

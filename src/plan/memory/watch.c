@@ -13,6 +13,7 @@
 #include "plan/home/thread-homes.h"
 #include "plan/planner.h"
 #include "plan/scan/converge.h"
+#include "plan/scan/gather.h"
 #include "world/load.h"
 
 #include <string.h>
@@ -52,7 +53,7 @@ bool memory_watch_wanted(const World *world, const Policy *policy, const Process
 
     return policy && group && !group->gone && !process->gone && !process->yielded &&
            !world->workloads[process->workload.i].paused && policy->act != POLICY_ACT_OBSERVE &&
-           policy->mode != POLICY_MODE_INTERLEAVE;
+           policy->mode != POLICY_MODE_INTERLEAVE && !gather_is_undone(world, process);
 }
 
 /* A single thread has several nodes so that it finds an idle CPU, and none of its own on them. */

@@ -4,6 +4,7 @@
 
 #include "base/time.h"
 #include "plan/group.h"
+#include "plan/scan/gather.h"
 
 #define MISS_CYCLES 300U
 /* Whoever does less than half an instruction by cycle waits for something, and it may be memory. */
@@ -66,6 +67,7 @@ bool stall_counted(const World *world, Process *process, const StallCounts *coun
     process->ipc_permille =
         (uint16_t)MIN(counts->instructions / (counts->cycles / 1000), (uint64_t)UINT16_MAX);
     process->stall_usec = MAX(world->now_usec - MIN(usec, world->now_usec), 1U);
+    gather_counted(world, process);
     return true;
 }
 
@@ -157,8 +159,7 @@ static void forget(World *world, const PolicySet *policies)
 
         if (process->stall_usec == 0 || is_wanted(world, policies, process))
             continue;
-        process->stall_usec = process->stall_due_usec = 0;
-        process->traffic_mb = process->stall_permille = process->ipc_permille = 0;
+        world_forget_counts(process);
     }
 }
 

@@ -300,10 +300,8 @@ static int look(Probe *probe, World *world, pid_t pid, const SeenProcess *old, S
     process = world_process(world, pid);
     if (!process || process->gone)
         return 0;
-    if (other) {
-        process->stall_usec = process->stall_due_usec = 0;
-        process->traffic_mb = process->stall_permille = process->ipc_permille = 0;
-    }
+    if (other)
+        world_forget_counts(process);
     r = fill_process(probe, world, &subject, seen, process);
     if (r < 0)
         return r;

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* P15, P18: memory that was brought together goes back if its process gets on more slowly (S-SLOWER). */
+
+#include "choose-test.h"
+#include "plan/ablation.h"
+#include "plan/memory/follow.h"
+#include "plan/scan/gather.h"
+#include "plan/scan/stall.h"
+
+/* Four threads with a quarter of their memory on each node, which did so many instructions by cycle, permille. */
+static Process *setup(Fixture *f, uint64_t permille)
+{
+    fixture_init(f, FOUR);
+    fixture_memory(f);
+    fixture_policy(f, "a", AUTO);
+    add_job(f, 100, 4, 0, 8);
+    set_memory(f, 100, (uint64_t[]){100, 100, 100, 100});
+    if (permille > 0)
+        (void)stall_counted(
+            f->world, world_process(f->world, 100),
+            &(StallCounts){.instructions = permille * 60000, .cycles = 60000000, .misses = 2000}, 0);
+    return world_process(f->world, 100);
+}
+
+static void count(Fixture *f, uint64_t permille)
+{
+    assert_true(stall_counted(
+        f->world, world_process(f->world, 100),
+        &(StallCounts){.instructions = permille * 60000, .cycles = 60000000, .misses = 2000}, 0));
+}
+
+static void end_move(Fixture *f)
+{
+    Process *process = world_process(f->world, 100);
+
+    process->memory.to = NULL;
+    process->memory.over_usec = f->world->now_usec;
+    seconds(f, 1);
+}
+
+/* Nothing is noted of who was not counted, has most of it there already, all on one other node, or next to nothing. */
+static void test_not_noted(void **state)
+{
+    static const struct {
+        uint64_t counted;
+        uint64_t mib[4];
+        bool ablated;
+        bool noted;
+    } cases[] = {
+        {1000, {100, 100, 100, 100}, false, true}, {0, {100, 100, 100, 100}, false, false},
+        {1000, {301, 99, 0, 0}, false, false},     {1000, {1, 1, 0, 0}, false, false},
+        {1000, {0, 400, 0, 0}, false, false},      {1000, {0, 100, 100, 0}, false, true},
+        {1000, {100, 100, 100, 100}, true, false},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        CLEANUP(fixture_done) Fixture f;
+        Process *process = setup(&f, cases[i].counted);
+
+        f.world->ablated = cases[i].ablated ? 1ULL << ABLATION_SLOWER : 0;
+        set_memory(&f, 100, cases[i].mib);
+        gather_begun(f.world, process, fixture_mask(&f, "0"));
+        assert_int_equal(process->gather.nodes != NULL, cases[i].noted);
+        assert_false(gather_is_undone(f.world, process));
+    }
+}
+
+/* It goes back when it was counted twice that it gets on more slowly, with all memory where it went. */
+static void test_slower_twice(void **state)
+{
+    CLEANUP(fixture_done) Fixture f;
+    Process *process = setup(&f, 1000);
+
+    gather_begun(f.world, process, fixture_mask(&f, "0"));
+    assert_ptr_equal(process->gather.nodes, fixture_mask(&f, "0-3"));
+    process->memory.to = fixture_mask(&f, "0");
+    seconds(&f, 1);
+    count(&f, 500); /* under way */
+    assert_false(process->gather.slower);
+    end_move(&f);
+    count(&f, 860); /* noise */
+    assert_false(process->gather.slower);
+    seconds(&f, 1);
+    process->stall_due_usec = f.world->now_usec + 10000000;
+    count(&f, 500);
+    assert_true(process->gather.slower);
+    assert_int_equal(process->stall_due_usec, f.world->now_usec + 2000000);
+    seconds(&f, 2);
+    count(&f, 900); /* not any more */
+    assert_false(process->gather.slower);
+    seconds(&f, 1);
+    count(&f, 500);
+    assert_false(gather_is_undone(f.world, process));
+    seconds(&f, 2);
+    count(&f, 500);
+    assert_true(gather_is_undone(f.world, process));
+    assert_int_equal(process->gather.progress, 500);
+}
+
+/* It stays there for an hour if that is faster, and else goes home for good. */
+static void test_trial(void **state)
+{
+    static const struct {
+        uint64_t permille;
+        bool helps;
+    } cases[] = {{1000, true}, {575, true}, {570, false}, {400, false}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        CLEANUP(fixture_done) Fixture f;
+        Process *process = setup(&f, 1000);
+
+        gather_begun(f.world, process, fixture_mask(&f, "0"));
+        for (int k = 0; k < 2; k++) {
+            seconds(&f, 2);
+            count(&f, 500);
+        }
+        assert_true(process->gather.trial);
+        seconds(&f, 2);
+        count(&f, cases[i].permille); /* nothing has moved yet */
+        assert_true(process->gather.trial);
+        end_move(&f);
+        count(&f, cases[i].permille);
+        assert_int_equal(gather_is_undone(f.world, process), cases[i].helps);
+        gather_begun(f.world, process, fixture_mask(&f, "0"));
+        assert_int_equal(process->gather.until_usec > 0, cases[i].helps);
+        seconds(&f, 3599);
+        assert_int_equal(gather_is_undone(f.world, process), cases[i].helps);
+        seconds(&f, 2);
+        assert_false(gather_is_undone(f.world, process));
+    }
+}
+
+static const PlanAction *find_move(const Fixture *f)
+{
+    for (size_t i = 0; i < f->plan.n_actions; i++)
+        if (f->plan.actions[i].kind == PLAN_KIND_MOVE_PAGES)
+            return &f->plan.actions[i];
+    return NULL;
+}
+
+/* What that does: the memory is dealt out over the nodes where it lay, and the home is as wide, for that reason. */
+static void test_plan(void **state)
+{
+    CLEANUP(fixture_done) Fixture f;
+    Process *process = setup(&f, 1000);
+
+    process->gather = (MemoryGather){.nodes = fixture_mask(&f, "1-2"),
+                                     .progress = 500,
+                                     .since_usec = f.world->now_usec,
+                                     .until_usec = f.world->now_usec + 20000000};
+    process->cpu_permille = 4000;
+    seconds(&f, 3);
+    set_memory(&f, 100, (uint64_t[]){0, 400, 0, 0});
+    fixture_plan(&f, true);
+    assert_non_null(find_move(&f));
+    assert_int_equal(find_move(&f)->rule, PLAN_RULE_GO_BACK);
+    assert_true(find_move(&f)->memory.stripe);
+    assert_ptr_equal(find_move(&f)->memory.to, fixture_mask(&f, "1-2"));
+    fixture_place(&f);
+    assert_nodes(&f, 100, "1-2");
+    fixture_plan(&f, true);
+    assert_true(f.plan.n_refused[PLAN_REASON_SLOWER] > 0);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_not_noted),
+        cmocka_unit_test(test_slower_twice),
+        cmocka_unit_test(test_trial),
+        cmocka_unit_test(test_plan),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
