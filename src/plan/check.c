@@ -409,7 +409,8 @@ static bool goes_home(const Check *check, const CheckAction *x)
 
     if (x->a->rule == PLAN_RULE_GO_BACK)
         return memory->from && memory->stripe && memory->to == x->process->gather.nodes &&
-               gather_is_undone(check->world, x->process);
+               (!home || hwloc_bitmap_isincluded(home, memory->to)) &&
+               gather_is_undone(check->world, x->policy, x->process);
     if (!memory->to || !memory->from || hwloc_bitmap_iszero(memory->to) || memory->stripe != striped)
         return false;
     if (striped &&

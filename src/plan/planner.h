@@ -119,6 +119,7 @@ typedef struct PlannerGroup {
     uint32_t discount_permille; /* of what memory counts: PackGroup.memory_discount_permille */
     bool reverts;               /* its last change of home proved to be for the worse */
     bool judged;                /* it did not */
+    bool goes_back;             /* it lives where its memory lies again (plan/scan/gather.h) */
     bool takes_part;            /* in the packing */
     bool packed;                /* `chosen` is the answer */
     bool chosen_all;            /* it is all nodes */

@@ -150,7 +150,7 @@ static int check_process(const Check *check, const Process *p)
     if (!string_ok(check, p->comm, false) || !string_ok(check, p->cgroup, false) ||
         !string_ok(check, p->unit, true) || !string_ok(check, p->slice, true) ||
         !string_ok(check, p->shared, true) || !mask_ok(check, p->cpuset) ||
-        !mask_ok(check, p->gather.nodes))
+        !mask_ok(check, p->gather.nodes) || !mask_ok(check, p->gather.cpuset))
         return broken(check, "a name or mask of process %d is not interned", p->pid);
     if (p->workload.i < -1 || p->workload.i >= (int64_t)w->n_workloads)
         return broken(check, "process %d is of a workload that is not there", p->pid);

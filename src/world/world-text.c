@@ -176,6 +176,7 @@ static const RecordField process_fields[] = {
     {"stall_usec", RECORD_U64, offsetof(ProcessRow, process.stall_usec)},
     {"stall_due_usec", RECORD_U64, offsetof(ProcessRow, process.stall_due_usec)},
     {"gather_nodes", RECORD_MASK, offsetof(ProcessRow, process.gather.nodes)},
+    {"gather_cpuset", RECORD_MASK, offsetof(ProcessRow, process.gather.cpuset)},
     {"gather_progress", RECORD_U32, offsetof(ProcessRow, process.gather.progress)},
     {"gather_since_usec", RECORD_U64, offsetof(ProcessRow, process.gather.since_usec)},
     {"gather_until_usec", RECORD_U64, offsetof(ProcessRow, process.gather.until_usec)},

@@ -426,6 +426,7 @@ void world_visit_interned(World *world, void (*string)(void *userdata, const cha
         string(userdata, &p->shared);
         mask(userdata, &p->cpuset);
         mask(userdata, &p->gather.nodes);
+        mask(userdata, &p->gather.cpuset);
         mask(userdata, &p->memory.to);
         mask(userdata, &p->memory.last);
         mask(userdata, &p->memory.before);

@@ -254,17 +254,24 @@ static bool may_pool(const Planner *p, size_t index)
     return demand_variance(p, index) > 0 || (group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1);
 }
 
-/* Where its memory lies again, since its processes got on more slowly when that was brought together. */
+/* Where its memory lies again, since its processes got on more slowly when that was brought together. Not where it
+ * starves beside idle CPUs, nor back from where it has just come. */
 static void go_back(const Planner *p, size_t index, PlannerGroup *g, PackGroup *pack)
 {
-    PackNodes nodes = gather_nodes(p->world, index) & pack->allowed;
+    const Group *group = &p->world->groups[index];
+    PackNodes nodes = gather_nodes(p->world, p->policies, index) & pack->allowed;
     uint32_t n = (uint32_t)__builtin_popcountll(nodes);
 
-    if (n > pack->max_nodes)
+    if (n == 0 || n > pack->max_nodes || g->n_placeable == 0 ||
+        p->world->workloads[group->workload.i].paused ||
+        (nodes != pack->allowed && (outgrown_starves(p, group) || outgrown_holds(p, group))) ||
+        (nodes != pack->home && g->stay.reason == PLAN_REASON_TO_AND_FRO))
         return;
     pack->home = nodes;
     pack->stays = true;
-    g->reverts = g->judged = false;
+    g->goes_back = true;
+    g->judged |= g->reverts;
+    g->reverts = false;
     g->stay = stay_for(PLAN_REASON_SLOWER, n, 0);
 }
 
@@ -316,8 +323,7 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
     if (policy_chooses_nodes(policy) && policy->settle_usec > 0 &&
         !p->world->workloads[group->workload.i].paused)
         judge(p, group, g, &pack, with_cpus);
-    if (policy_chooses_nodes(policy) && (gather_nodes(p->world, index) & pack.allowed))
-        go_back(p, index, g, &pack);
+    go_back(p, index, g, &pack);
     if (g->reverts) {
         pack.home = former_set(group, with_cpus);
         pack.stays = true;

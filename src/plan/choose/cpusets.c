@@ -5,7 +5,7 @@
  * wanted of the machine. Example, four nodes of four CPUs: thirteen threads that never pause, in a cpuset of one CPU
  * of one node and three of the next, take four CPUs and not thirteen. Nor are they sent to the first of these nodes
  * because it has four: the packing is told how many of each the cpuset has. Cpusets that overlap are each taken for
- * themselves. */
+ * themselves, and what somebody has bound to CPUs of one takes nothing of it. */
 
 #include "plan/choose/cpusets.h"
 

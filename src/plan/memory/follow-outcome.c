@@ -26,8 +26,8 @@ void follow_begun(World *world, const Policy *policy, const PlanAction *action, 
     MemoryMove *memory = &process->memory;
     uint64_t pause = policy ? MAX(policy->ping_pong_usec, policy->min_residency_usec) : 0;
 
-    if (action->rule == PLAN_RULE_FOLLOW_HOME && policy && !policy->nodes)
-        gather_begun(world, process, action->memory.to);
+    if (action->rule == PLAN_RULE_FOLLOW_HOME)
+        gather_begun(world, policy, process, action->memory.to);
     memory->to = action->memory.to;
     memory->by_use = action->memory.ranges != NULL;
     memory->todo_bytes = action->memory.bytes;
@@ -138,11 +138,11 @@ static bool is_home(const World *world, const Group *group, CpuMask to)
     return true;
 }
 
-static bool leads_home(const World *world, const Group *group, const Process *process)
+static bool leads_home(const World *world, const Policy *policy, const Group *group, const Process *process)
 {
     const MemoryMove *memory = &process->memory;
 
-    if (gather_is_undone(world, process) && memory->to == process->gather.nodes)
+    if (memory->to == process->gather.nodes && gather_is_undone(world, policy, process))
         return true;
     if (!group->home && !group->roams && follow_is_pinned(world, process))
         return follow_is_pinned_to(world, process, memory->to);
@@ -160,7 +160,7 @@ bool follow_holds(const World *world, const PolicySet *policies, const Process *
            !world->workloads[process->workload.i].paused &&
            world->memory_pressure_permille <= policy->max_pressure_permille &&
            (process->memory.by_use || !follow_is_kernels(world, policy, process, process->memory.to)) &&
-           leads_home(world, group, process);
+           leads_home(world, policy, group, process);
 }
 
 /* It has twice the memory that was found: what was found says little of where it is. */

@@ -279,12 +279,21 @@ static bool is_pinned(const Planner *p, const Process *process)
            policy->foreign_affinity == POLICY_FOREIGN_RESPECT && follow_is_pinned(p->world, process);
 }
 
+/* Where its memory is to lie again, with its group; NULL: it is not. */
+static CpuMask find_back(const Planner *p, const Process *process)
+{
+    if (process->group.i < 0 || !p->s->groups[process->group.i].goes_back ||
+        !gather_is_undone(p->world, p->s->workloads[process->workload.i].policy, process))
+        return NULL;
+    return process->gather.nodes;
+}
+
 /* Whether its group needs all nodes, so that its memory may be dealt out over them (P17), and nothing else. */
 static bool roams(const Planner *p, const Process *process)
 {
     return !process->gone && !process->yielded && process->group.i >= 0 && process->cpuset &&
            p->s->groups[process->group.i].roams && !p->world->workloads[process->workload.i].paused &&
-           !p->world->partial && (gather_is_undone(p->world, process) || stripe_concerns(p, process));
+           !p->world->partial && (find_back(p, process) || stripe_concerns(p, process));
 }
 
 void follow_homes(Planner *p)
@@ -295,7 +304,7 @@ void follow_homes(Planner *p)
         return;
     for (size_t i = 0; i < p->world->n_processes; i++) {
         const Process *process = &p->world->processes[i];
-        CpuMask back = gather_is_undone(p->world, process) ? process->gather.nodes : NULL;
+        CpuMask back = find_back(p, process);
 
         if (process->memory.to)
             continue;

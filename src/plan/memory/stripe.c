@@ -153,7 +153,7 @@ static bool reaches_all(const Follow *f)
 
 PlanRule stripe_rule(const Follow *f)
 {
-    if (gather_is_undone(f->p->world, f->process))
+    if (f->g->goes_back && gather_is_undone(f->p->world, f->policy, f->process))
         return PLAN_RULE_GO_BACK;
     if (!f->to || hwloc_bitmap_weight(f->to) < 2 || !reaches_all(f))
         return PLAN_RULE_FOLLOW_HOME;

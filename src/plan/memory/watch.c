@@ -53,7 +53,7 @@ bool memory_watch_wanted(const World *world, const Policy *policy, const Process
 
     return policy && group && !group->gone && !process->gone && !process->yielded &&
            !world->workloads[process->workload.i].paused && policy->act != POLICY_ACT_OBSERVE &&
-           policy->mode != POLICY_MODE_INTERLEAVE && !gather_is_undone(world, process);
+           policy->mode != POLICY_MODE_INTERLEAVE && !gather_is_undone(world, policy, process);
 }
 
 /* A single thread has several nodes so that it finds an idle CPU, and none of its own on them. */

@@ -240,25 +240,45 @@ static void pour(const Pack *p, PackLoad *loads, const PackItem *item, uint64_t 
     }
 }
 
+/* Of cpusets of wide groups; of others nothing is poured. */
+static void begin_slices(const Pack *p)
+{
+    for (uint32_t i = 0; i < p->n_wide; i++) {
+        const PackItem *item = &p->items[p->wide[i]];
+
+        if (item->cpuset > 0)
+            memcpy(slice_load(p, p->poured, item, 0), slice_load(p, p->sliced, item, 0),
+                   p->n_sites * sizeof(*p->poured));
+    }
+}
+
 static void pour_all(const Pack *p, PackLoad *ret)
 {
     memcpy(ret, p->single, p->n_sites * sizeof(*ret));
-    if (p->n_slices > 0)
-        memcpy(p->poured, p->sliced, p->n_slices * sizeof(*p->poured));
+    begin_slices(p);
     for (uint32_t i = 0; i < p->n_wide; i++)
         pour(p, ret, &p->items[p->wide[i]], NULL);
 }
 
-/* What the slices cost more than those of groups of one node alone. */
+/* What slices cost with the wide groups, beyond those of groups of one node alone. Each cpuset once: what has been
+ * counted is as it was before. */
 static uint64_t poured_slices(Pack *p)
 {
     uint64_t cost = 0;
 
-    for (size_t i = 0; i < p->n_slices; i++)
-        cost += p->poured[i].cpu != p->sliced[i].cpu ? slice_cost(p, &p->slices[i], &p->poured[i]) -
-                                                           slice_cost(p, &p->slices[i], &p->sliced[i])
-                                                     : 0;
-    p->steps += p->n_slices / 4;
+    for (uint32_t i = 0; i < p->n_wide; i++) {
+        const PackItem *item = &p->items[p->wide[i]];
+
+        for (uint32_t k = 0; k < p->n_sites && item->cpuset > 0; k++) {
+            const PackSlice *slice = pack_slice(p, item, k);
+            PackSliceLoad *poured = slice_load(p, p->poured, item, k);
+            const PackSliceLoad *alone = slice_load(p, p->sliced, item, k);
+
+            cost += slice_cost(p, slice, poured) - slice_cost(p, slice, alone);
+            *poured = *alone;
+        }
+        p->steps += item->cpuset > 0 ? p->n_sites : 0;
+    }
     return cost;
 }
 
@@ -503,8 +523,7 @@ int pack_parts(const PackProblem *problem, const PackNodes *sets, uint64_t *ret)
             ret[item->index * problem->n_nodes + p.sites[__builtin_ctzll(item->set)].index] = item->demand;
     }
     memcpy(loads, p.single, p.n_sites * sizeof(*loads));
-    if (p.n_slices > 0)
-        memcpy(p.poured, p.sliced, p.n_slices * sizeof(*p.poured));
+    begin_slices(&p);
     for (uint32_t i = 0; i < p.n_wide; i++) {
         const PackItem *item = &p.items[p.wide[i]];
         uint64_t parts[PACK_NODES_MAX] = {0};
@@ -545,7 +564,8 @@ int pack_cost(const PackProblem *problem, const PackNodes *sets, PackCost *ret)
         cost.even += even_cost(&p, &p.sites[i], &loads[i]);
     }
     for (size_t i = 0; i < p.n_slices; i++)
-        cost.overload += slice_cost(&p, &p.slices[i], &p.poured[i]);
+        cost.overload += slice_cost(&p, &p.slices[i], &p.sliced[i]);
+    cost.overload += poured_slices(&p);
     cost.total = cost.remote + cost.split + cost.move + cost.overload + cost.siblings + cost.shortage +
                  cost.crowd + cost.pressed + cost.starved + cost.unfair + cost.even;
     pack_close(&p);

@@ -4,6 +4,7 @@
 
 #include "base/time.h"
 #include "plan/ablation.h"
+#include "plan/group.h"
 #include "plan/planner.h"
 
 /* Instructions by cycle differ by less from one time to the next, mostly; permille. A choice of ours. */
@@ -11,32 +12,37 @@
 
 /* Of all its memory. What is less can hardly make a process slower, or is where it is by chance. */
 #define OUTSIDE_PART 4U
-#define LEAST_PART   4U /* of an equal part of it: where less lies, it does not lie */
+#define MUCH_PART    2U /* of an equal part of it */
 
-/* Choices of ours: when it is counted again, if it seems slower; how long a trial lasts at most; when one has begun
- * though no memory could be moved; and how long what it shows is believed. */
-#define AGAIN_USEC (2 * USEC_PER_SEC)
-#define TRIAL_USEC (30 * USEC_PER_SEC)
-#define BEGUN_USEC (8 * USEC_PER_SEC)
-#define LASTS_USEC (3600 * USEC_PER_SEC)
+/* Choices of ours: how old what was counted before may be, and for how long after a move it is compared; when it is
+ * counted again, in doubt; when a trial has begun though no memory could be moved; and how long what it shows is
+ * believed. */
+#define COMPARED_USEC (60 * USEC_PER_SEC)
+#define AGAIN_USEC    (2 * USEC_PER_SEC)
+#define BEGUN_USEC    (8 * USEC_PER_SEC)
+#define LASTS_USEC    (3600 * USEC_PER_SEC)
 
-bool gather_is_undone(const World *world, const Process *process)
+bool gather_is_undone(const World *world, const Policy *policy, const Process *process)
 {
-    return process->gather.nodes && world->now_usec < process->gather.until_usec;
+    const MemoryGather *gather = &process->gather;
+
+    return gather->nodes && world->now_usec < gather->until_usec && gather->cpuset == process->cpuset &&
+           policy && policy->mode == POLICY_MODE_AUTO && !policy->nodes;
 }
 
-/* Puts the nodes on which it lies into `set`. Returns how many that are; -ENOMEM. */
+/* Puts the nodes on which much of it lies into `set`. Returns how many that are; -ENOMEM. */
 static int find_nodes(const World *world, const Process *process, uint64_t all, hwloc_bitmap_t set)
 {
-    uint32_t n_nodes = world->topology->n_nodes;
+    const Topology *topology = world->topology;
 
-    for (uint32_t i = 0; i < n_nodes; i++)
-        if (process->node_bytes[i] > all / n_nodes / LEAST_PART && hwloc_bitmap_set(set, i) < 0)
+    for (uint32_t i = 0; i < topology->n_nodes; i++)
+        if (topology->nodes[i].n_cpus > 0 && process->node_bytes[i] > all / topology->n_nodes / MUCH_PART &&
+            hwloc_bitmap_set(set, i) < 0)
             return -ENOMEM;
     return hwloc_bitmap_weight(set);
 }
 
-/* Of all nodes that have to do with it; NULL: it is not brought together, or memory is out. */
+/* These and those where it goes; NULL: it is not brought together, or memory is out. */
 static CpuMask find_all_nodes(const World *world, const Process *process, CpuMask to, uint64_t all)
 {
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
@@ -49,14 +55,25 @@ static CpuMask find_all_nodes(const World *world, const Process *process, CpuMas
     return nodes;
 }
 
-void gather_begun(World *world, Process *process, CpuMask to)
+/* A short time ago, and with its memory where it is. */
+static bool was_counted(const World *world, const Process *process)
 {
+    return process->stall_usec > process->memory.over_usec &&
+           world->now_usec - MIN(process->stall_usec, world->now_usec) <= COMPARED_USEC;
+}
+
+/* What goes the same way as before is the rest of it. Where it had gone back, and goes home all the same, its home had
+ * to be another one. */
+void gather_begun(World *world, const Policy *policy, Process *process, CpuMask to)
+{
+    bool undone = gather_is_undone(world, policy, process);
     uint64_t all = 0, outside = 0;
 
-    if (gather_is_undone(world, process))
+    if (!undone && process->gather.nodes && process->memory.last == to)
         return;
     process->gather = (MemoryGather){0};
-    if (!process->node_bytes || process->stall_usec == 0 || !rule_holds(world, ABLATION_SLOWER))
+    if (undone || !policy || policy->mode != POLICY_MODE_AUTO || policy->nodes || !process->node_bytes ||
+        !was_counted(world, process) || !rule_holds(world, ABLATION_SLOWER))
         return;
     for (uint32_t i = 0; i < world->topology->n_nodes; i++) {
         all += process->node_bytes[i];
@@ -66,6 +83,7 @@ void gather_begun(World *world, Process *process, CpuMask to)
         return;
     process->gather = (MemoryGather){
         .nodes = find_all_nodes(world, process, to, all),
+        .cpuset = process->cpuset,
         .progress = process->ipc_permille,
         .since_usec = world->now_usec,
     };
@@ -76,6 +94,11 @@ static bool is_slower(uint64_t now, uint64_t before)
     return now * 1000 < before * (1000 - NOISE_PERMILLE);
 }
 
+static void count_again(const World *world, Process *process)
+{
+    process->stall_due_usec = MIN(process->stall_due_usec, world->now_usec + AGAIN_USEC);
+}
+
 static void begin_trial(const World *world, Process *process)
 {
     MemoryGather *gather = &process->gather;
@@ -84,7 +107,8 @@ static void begin_trial(const World *world, Process *process)
     gather->trial = true;
     gather->progress = process->ipc_permille;
     gather->since_usec = world->now_usec;
-    gather->until_usec = world->now_usec + TRIAL_USEC;
+    gather->until_usec = world->now_usec + LASTS_USEC;
+    count_again(world, process);
 }
 
 static void end_trial(const World *world, Process *process)
@@ -110,16 +134,12 @@ static uint64_t counts_since(const Process *process)
                : MAX(gather->since_usec, process->memory.over_usec);
 }
 
-void gather_counted(const World *world, Process *process)
+static void compare(const World *world, Process *process, uint64_t since_usec)
 {
     MemoryGather *gather = &process->gather;
 
-    if (!gather->nodes || process->stall_usec <= counts_since(process))
-        return;
-    if (gather->trial) {
-        end_trial(world, process);
-    } else if (gather->until_usec > 0) {
-        return;
+    if (process->memory.n_vain > 0 || world->now_usec - MIN(since_usec, world->now_usec) > COMPARED_USEC) {
+        *gather = (MemoryGather){0};
     } else if (!is_slower(process->ipc_permille, gather->progress)) {
         gather->slower = false;
     } else if (gather->slower) {
@@ -127,11 +147,35 @@ void gather_counted(const World *world, Process *process)
     } else {
         gather->slower = true;
         gather->since_usec = world->now_usec;
-        process->stall_due_usec = MIN(process->stall_due_usec, world->now_usec + AGAIN_USEC);
+        count_again(world, process);
     }
 }
 
-PackNodes gather_nodes(const World *world, size_t group)
+void gather_counted(const World *world, Process *process)
+{
+    MemoryGather *gather = &process->gather;
+    uint64_t since = counts_since(process);
+
+    if (!gather->nodes || (gather->until_usec > 0 && !gather->trial))
+        return;
+    if (process->stall_usec <= since)
+        count_again(world, process);
+    else if (gather->trial)
+        end_trial(world, process);
+    else
+        compare(world, process, since);
+}
+
+/* Whether the group lives there already, as far as it may. */
+static bool lives_on(const Group *group, const World *world, PackNodes nodes)
+{
+    for (uint32_t i = 0; i < MIN(world->topology->n_nodes, PACK_NODES_MAX); i++)
+        if (group->home_nodes && hwloc_bitmap_isset(group->home_nodes, i) && (nodes >> i & 1) == 0)
+            return false;
+    return group->roams || (group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1);
+}
+
+PackNodes gather_nodes(const World *world, const PolicySet *policies, size_t group)
 {
     PackNodes nodes = 0;
     uint64_t all = 0, undone = 0;
@@ -142,11 +186,11 @@ PackNodes gather_nodes(const World *world, size_t group)
         if (process->group.i != (int32_t)group || process->gone)
             continue;
         all += process->cpu_permille;
-        if (!gather_is_undone(world, process))
+        if (!gather_is_undone(world, group_policy(world, policies, process->workload), process))
             continue;
         undone += process->cpu_permille;
         for (uint32_t k = 0; k < MIN(world->topology->n_nodes, PACK_NODES_MAX); k++)
             nodes |= hwloc_bitmap_isset(process->gather.nodes, k) ? (PackNodes)1 << k : 0;
     }
-    return undone * 2 > all ? nodes : 0;
+    return undone * (lives_on(&world->groups[group], world, nodes) ? 4 : 2) > all ? nodes : 0;
 }

@@ -300,13 +300,15 @@ static void random_gathers(Fixture *f, Random *r, const Renaming *renaming)
 
         assert_non_null(nodes);
         random_nodes(w->topology, r, renaming, nodes);
-        if (random_chance(r, 10)) {
+        if (random_chance(r, 20)) {
             gather->nodes = intern(f, nodes);
+            gather->cpuset = w->processes[i].cpuset;
             gather->progress = random_roll(r, 4000);
             gather->since_usec = w->now_usec - random_roll(r, 10000000);
             gather->until_usec = random_chance(r, 80) ? w->now_usec - 1000000 + random_roll(r, 5000000) : 0;
             gather->slower = random_chance(r, 50);
             gather->trial = gather->until_usec > 0 && random_chance(r, 50);
+            w->processes[i].cpu_permille += 500;
         } else {
             hwloc_bitmap_free(nodes);
         }
@@ -591,9 +593,9 @@ static void make_world(Fixture *f, uint64_t seed, const Renaming *renaming, bool
     if (wide)
         random_wide(f, &(Random){.state = seed * 0x9FB21C651E98DF25ULL + 1}, renaming);
     random_moves(f, &(Random){.state = seed * 0x2545F4914F6CDD1DULL + 1}, renaming);
-    random_gathers(f, &(Random){.state = seed * 0xD6E8FEB86659FD93ULL + 1}, renaming);
     random_others(f, &(Random){.state = seed * 0xE7037ED1A0B428DBULL + 1}, renaming);
     random_traffic(f, &(Random){.state = seed * 0x8EBC6AF09C88C6E3ULL + 1}, renaming);
+    random_gathers(f, &(Random){.state = seed * 0xD6E8FEB86659FD93ULL + 1}, renaming);
     for (unsigned i = 0; i < n_processes; i++) {
         unsigned n = i == 0 && wide ? 0 : 1 + random_roll(&r, 12);
 

@@ -60,9 +60,9 @@ static void test_not_noted(void **state)
 
         f.world->ablated = cases[i].ablated ? 1ULL << ABLATION_SLOWER : 0;
         set_memory(&f, 100, cases[i].mib);
-        gather_begun(f.world, process, fixture_mask(&f, "0"));
+        gather_begun(f.world, f.policies->policies[0], process, fixture_mask(&f, "0"));
         assert_int_equal(process->gather.nodes != NULL, cases[i].noted);
-        assert_false(gather_is_undone(f.world, process));
+        assert_false(gather_is_undone(f.world, f.policies->policies[0], process));
     }
 }
 
@@ -72,7 +72,7 @@ static void test_slower_twice(void **state)
     CLEANUP(fixture_done) Fixture f;
     Process *process = setup(&f, 1000);
 
-    gather_begun(f.world, process, fixture_mask(&f, "0"));
+    gather_begun(f.world, f.policies->policies[0], process, fixture_mask(&f, "0"));
     assert_ptr_equal(process->gather.nodes, fixture_mask(&f, "0-3"));
     process->memory.to = fixture_mask(&f, "0");
     seconds(&f, 1);
@@ -91,10 +91,10 @@ static void test_slower_twice(void **state)
     assert_false(process->gather.slower);
     seconds(&f, 1);
     count(&f, 500);
-    assert_false(gather_is_undone(f.world, process));
+    assert_false(gather_is_undone(f.world, f.policies->policies[0], process));
     seconds(&f, 2);
     count(&f, 500);
-    assert_true(gather_is_undone(f.world, process));
+    assert_true(gather_is_undone(f.world, f.policies->policies[0], process));
     assert_int_equal(process->gather.progress, 500);
 }
 
@@ -110,7 +110,7 @@ static void test_trial(void **state)
         CLEANUP(fixture_done) Fixture f;
         Process *process = setup(&f, 1000);
 
-        gather_begun(f.world, process, fixture_mask(&f, "0"));
+        gather_begun(f.world, f.policies->policies[0], process, fixture_mask(&f, "0"));
         for (int k = 0; k < 2; k++) {
             seconds(&f, 2);
             count(&f, 500);
@@ -121,14 +121,58 @@ static void test_trial(void **state)
         assert_true(process->gather.trial);
         end_move(&f);
         count(&f, cases[i].permille);
-        assert_int_equal(gather_is_undone(f.world, process), cases[i].helps);
-        gather_begun(f.world, process, fixture_mask(&f, "0"));
-        assert_int_equal(process->gather.until_usec > 0, cases[i].helps);
-        seconds(&f, 3599);
-        assert_int_equal(gather_is_undone(f.world, process), cases[i].helps);
-        seconds(&f, 2);
-        assert_false(gather_is_undone(f.world, process));
+        assert_int_equal(gather_is_undone(f.world, f.policies->policies[0], process), cases[i].helps);
+        seconds(&f, 3595);
+        assert_int_equal(gather_is_undone(f.world, f.policies->policies[0], process), cases[i].helps);
+        seconds(&f, 10);
+        assert_false(gather_is_undone(f.world, f.policies->policies[0], process));
     }
+}
+
+/* What comes later, or after an order that moved nothing, has other reasons; and the rest of the memory that goes the
+ * same way changes nothing. */
+static void test_compared(void **state)
+{
+    for (int i = 0; i < 3; i++) {
+        CLEANUP(fixture_done) Fixture f;
+        Process *process = setup(&f, 1000);
+
+        gather_begun(f.world, f.policies->policies[0], process, fixture_mask(&f, "0"));
+        process->memory.last = fixture_mask(&f, "0");
+        process->memory.n_vain = i == 1;
+        seconds(&f, i == 0 ? 61 : 2);
+        set_memory(&f, 100, (uint64_t[]){380, 20, 0, 0});
+        if (i == 2)
+            gather_begun(f.world, f.policies->policies[0], process, fixture_mask(&f, "0"));
+        count(&f, 500);
+        assert_int_equal(process->gather.slower, i == 2);
+        assert_int_equal(process->gather.nodes != NULL, i == 2);
+    }
+}
+
+/* A trial is over when it has been counted, however long the move takes. */
+static void test_long_trial(void **state)
+{
+    CLEANUP(fixture_done) Fixture f;
+    Process *process = setup(&f, 1000);
+
+    gather_begun(f.world, f.policies->policies[0], process, fixture_mask(&f, "0"));
+    process->stall_due_usec = f.world->now_usec + 60000000;
+    for (int k = 0; k < 2; k++) {
+        seconds(&f, 2);
+        count(&f, 500);
+        process->stall_due_usec = f.world->now_usec + 60000000;
+    }
+    process->memory.to = process->gather.nodes;
+    seconds(&f, 100);
+    process->stall_due_usec = f.world->now_usec + 60000000;
+    count(&f, 500);
+    assert_true(process->gather.trial);
+    assert_int_equal(process->stall_due_usec, f.world->now_usec + 2000000);
+    end_move(&f);
+    count(&f, 1000);
+    assert_false(process->gather.trial);
+    assert_true(gather_is_undone(f.world, f.policies->policies[0], process));
 }
 
 static const PlanAction *find_move(const Fixture *f)
@@ -139,19 +183,28 @@ static const PlanAction *find_move(const Fixture *f)
     return NULL;
 }
 
+/* With its memory on node 1, and to lie on nodes 1 and 2 for the next 20 seconds. */
+static Process *go_back(Fixture *f)
+{
+    Process *process = setup(f, 1000);
+
+    process->gather = (MemoryGather){.nodes = fixture_mask(f, "1-2"),
+                                     .cpuset = process->cpuset,
+                                     .progress = 500,
+                                     .since_usec = f->world->now_usec,
+                                     .until_usec = f->world->now_usec + 20000000};
+    process->cpu_permille = 4000;
+    seconds(f, 3);
+    set_memory(f, 100, (uint64_t[]){0, 400, 0, 0});
+    return process;
+}
+
 /* What that does: the memory is dealt out over the nodes where it lay, and the home is as wide, for that reason. */
 static void test_plan(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
-    Process *process = setup(&f, 1000);
 
-    process->gather = (MemoryGather){.nodes = fixture_mask(&f, "1-2"),
-                                     .progress = 500,
-                                     .since_usec = f.world->now_usec,
-                                     .until_usec = f.world->now_usec + 20000000};
-    process->cpu_permille = 4000;
-    seconds(&f, 3);
-    set_memory(&f, 100, (uint64_t[]){0, 400, 0, 0});
+    (void)go_back(&f);
     fixture_plan(&f, true);
     assert_non_null(find_move(&f));
     assert_int_equal(find_move(&f)->rule, PLAN_RULE_GO_BACK);
@@ -163,13 +216,53 @@ static void test_plan(void **state)
     assert_true(f.plan.n_refused[PLAN_REASON_SLOWER] > 0);
 }
 
+/* Not on more nodes than its policy or its threads allow, nor where the policy names them, with another mode or another
+ * cpuset, nor if the threads are starved there. */
+static void test_not_back(void **state)
+{
+    enum {
+        MAX_NODES,
+        NODES,
+        MODE,
+        CPUSET,
+        STARVES,
+        PAUSED,
+        N_CASES
+    };
+
+    for (int i = 0; i < N_CASES; i++) {
+        CLEANUP(fixture_done) Fixture f;
+        Process *process = go_back(&f);
+        Policy *policy = f.policies->policies[0];
+
+        if (i == STARVES) {
+            fixture_home(&f);
+            assert_nodes(&f, 100, "1-2");
+            seconds(&f, 11);
+            for (pid_t tid = 110; tid < 130; tid++)
+                fixture_task(&f, 100, tid, 0);
+            set_demand(&f, 100, 550, 450);
+        }
+        policy->max_nodes = i == MAX_NODES ? 1 : 0;
+        policy->nodes = i == NODES ? hwloc_bitmap_dup(fixture_mask(&f, "0")) : NULL;
+        policy->mode = i == MODE ? POLICY_MODE_COMPRESS : POLICY_MODE_AUTO;
+        if (i == CPUSET)
+            process->cpuset = fixture_mask(&f, "0-15");
+        f.world->workloads[0].paused = i == PAUSED;
+        fixture_plan(&f, true);
+        assert_true(!find_move(&f) || find_move(&f)->rule != PLAN_RULE_GO_BACK);
+        fixture_home(&f);
+        assert_true(!group_of(&f, 100)->home_nodes ||
+                    !hwloc_bitmap_isequal(group_of(&f, 100)->home_nodes, fixture_mask(&f, "1-2")));
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_not_noted),
-        cmocka_unit_test(test_slower_twice),
-        cmocka_unit_test(test_trial),
-        cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_not_noted), cmocka_unit_test(test_slower_twice), cmocka_unit_test(test_trial),
+        cmocka_unit_test(test_compared),  cmocka_unit_test(test_long_trial),   cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_not_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
