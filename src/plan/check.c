@@ -400,7 +400,7 @@ static int check_home(const Check *check, const CheckAction *x)
 }
 
 /* Memory goes home; a stripe also goes from one node of the home to another, and over all nodes when they are the
- * home; and what goes back goes where it lay. */
+ * home; and what goes back goes where it lay, too. */
 static bool goes_home(const Check *check, const CheckAction *x)
 {
     const PlanMemory *memory = &x->a->memory;
@@ -409,7 +409,7 @@ static bool goes_home(const Check *check, const CheckAction *x)
 
     if (x->a->rule == PLAN_RULE_GO_BACK)
         return memory->from && memory->stripe && memory->to == x->process->gather.nodes &&
-               (!home || hwloc_bitmap_isincluded(home, memory->to)) &&
+               (!home || hwloc_bitmap_intersects(home, memory->to)) &&
                gather_is_undone(check->world, x->policy, x->process);
     if (!memory->to || !memory->from || hwloc_bitmap_iszero(memory->to) || memory->stripe != striped)
         return false;

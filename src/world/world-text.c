@@ -178,6 +178,7 @@ static const RecordField process_fields[] = {
     {"gather_nodes", RECORD_MASK, offsetof(ProcessRow, process.gather.nodes)},
     {"gather_cpuset", RECORD_MASK, offsetof(ProcessRow, process.gather.cpuset)},
     {"gather_progress", RECORD_U32, offsetof(ProcessRow, process.gather.progress)},
+    {"gather_begun_usec", RECORD_U64, offsetof(ProcessRow, process.gather.begun_usec)},
     {"gather_since_usec", RECORD_U64, offsetof(ProcessRow, process.gather.since_usec)},
     {"gather_until_usec", RECORD_U64, offsetof(ProcessRow, process.gather.until_usec)},
     {"gather_slower", RECORD_BOOL, offsetof(ProcessRow, process.gather.slower)},

@@ -115,6 +115,7 @@ typedef struct MemoryGather {
     CpuMask nodes;       /* and where it went; NULL: it did not follow, or how fast the process got on is not known */
     CpuMask cpuset;      /* that the process had then */
     uint32_t progress;   /* instructions by cycle, permille: before that, and in a trial, before the trial */
+    uint64_t begun_usec; /* when it began to follow */
     uint64_t since_usec; /* what is counted from then on says how fast it gets on now */
     uint64_t until_usec; /* it is to lie on `nodes` again until then; 0: it is not */
     bool slower;         /* it was counted once that the process gets on more slowly */

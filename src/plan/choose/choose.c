@@ -254,20 +254,29 @@ static bool may_pool(const Planner *p, size_t index)
     return demand_variance(p, index) > 0 || (group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1);
 }
 
+/* Whether it has all of these nodes, and others: it was starved there, and keeps them. */
+static bool has_more(const Group *group, PackNodes nodes, PackNodes home)
+{
+    return group->home && (nodes & ~home) == 0 && nodes != home;
+}
+
 /* Where its memory lies again, since its processes got on more slowly when that was brought together. Not where it
- * starves beside idle CPUs, nor back from where it has just come. */
+ * starves beside idle CPUs, nor back from where it has just come, nor where the kernel moves the memory. */
 static void go_back(const Planner *p, size_t index, PlannerGroup *g, PackGroup *pack)
 {
     const Group *group = &p->world->groups[index];
+    const Policy *policy = p->s->workloads[group->workload.i].policy;
     PackNodes nodes = gather_nodes(p->world, p->policies, index) & pack->allowed;
     uint32_t n = (uint32_t)__builtin_popcountll(nodes);
 
     if (n == 0 || n > pack->max_nodes || g->n_placeable == 0 ||
         p->world->workloads[group->workload.i].paused ||
+        planner_is_kernels(p->world, policy, g->use_hidden) ||
         (nodes != pack->allowed && (outgrown_starves(p, group) || outgrown_holds(p, group))) ||
         (nodes != pack->home && g->stay.reason == PLAN_REASON_TO_AND_FRO))
         return;
-    pack->home = nodes;
+    if (!has_more(group, nodes, pack->home))
+        pack->home = nodes;
     pack->stays = true;
     g->goes_back = true;
     g->judged |= g->reverts;

@@ -12,7 +12,7 @@
 
 /* Of all its memory. What is less can hardly make a process slower, or is where it is by chance. */
 #define OUTSIDE_PART 4U
-#define MUCH_PART    2U /* of an equal part of it */
+#define MUCH_PART    2U /* of an equal part of it for each node with CPUs */
 
 /* Choices of ours: how old what was counted before may be, and for how long after a move it is compared; when it is
  * counted again, in doubt; when a trial has begun though no memory could be moved; and how long what it shows is
@@ -30,13 +30,16 @@ bool gather_is_undone(const World *world, const Policy *policy, const Process *p
            policy && policy->mode == POLICY_MODE_AUTO && !policy->nodes;
 }
 
-/* Puts the nodes on which much of it lies into `set`. Returns how many that are; -ENOMEM. */
+/* Puts the nodes with CPUs on which much of it lies into `set`. Returns how many that are; -ENOMEM. */
 static int find_nodes(const World *world, const Process *process, uint64_t all, hwloc_bitmap_t set)
 {
     const Topology *topology = world->topology;
+    uint32_t n = 0;
 
     for (uint32_t i = 0; i < topology->n_nodes; i++)
-        if (topology->nodes[i].n_cpus > 0 && process->node_bytes[i] > all / topology->n_nodes / MUCH_PART &&
+        n += topology->nodes[i].n_cpus > 0;
+    for (uint32_t i = 0; i < topology->n_nodes; i++)
+        if (topology->nodes[i].n_cpus > 0 && process->node_bytes[i] > all / n / MUCH_PART &&
             hwloc_bitmap_set(set, i) < 0)
             return -ENOMEM;
     return hwloc_bitmap_weight(set);
@@ -69,8 +72,11 @@ void gather_begun(World *world, const Policy *policy, Process *process, CpuMask 
     bool undone = gather_is_undone(world, policy, process);
     uint64_t all = 0, outside = 0;
 
-    if (!undone && process->gather.nodes && process->memory.last == to)
+    if (process->gather.nodes && process->gather.until_usec == 0 && process->memory.last == to &&
+        world->now_usec - MIN(process->gather.begun_usec, world->now_usec) <= 2 * COMPARED_USEC) {
+        process->gather.slower = false;
         return;
+    }
     process->gather = (MemoryGather){0};
     if (undone || !policy || policy->mode != POLICY_MODE_AUTO || policy->nodes || !process->node_bytes ||
         !was_counted(world, process) || !rule_holds(world, ABLATION_SLOWER))
@@ -85,6 +91,7 @@ void gather_begun(World *world, const Policy *policy, Process *process, CpuMask 
         .nodes = find_all_nodes(world, process, to, all),
         .cpuset = process->cpuset,
         .progress = process->ipc_permille,
+        .begun_usec = world->now_usec,
         .since_usec = world->now_usec,
     };
 }
@@ -116,7 +123,8 @@ static void end_trial(const World *world, Process *process)
     MemoryGather *gather = &process->gather;
 
     gather->trial = false;
-    if (process->ipc_permille * 1000ULL >= gather->progress * (1000 + NOISE_PERMILLE))
+    if (process->memory.last == gather->nodes && world->now_usec < gather->until_usec &&
+        process->ipc_permille * 1000ULL >= gather->progress * (1000 + NOISE_PERMILLE))
         gather->until_usec = world->now_usec + LASTS_USEC;
     else
         *gather = (MemoryGather){0};
@@ -166,13 +174,13 @@ void gather_counted(const World *world, Process *process)
         compare(world, process, since);
 }
 
-/* Whether the group lives there already, as far as it may. */
+/* Whether the group lives there already, as far as it may, and is not just anywhere. */
 static bool lives_on(const Group *group, const World *world, PackNodes nodes)
 {
     for (uint32_t i = 0; i < MIN(world->topology->n_nodes, PACK_NODES_MAX); i++)
         if (group->home_nodes && hwloc_bitmap_isset(group->home_nodes, i) && (nodes >> i & 1) == 0)
             return false;
-    return group->roams || (group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1);
+    return group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1;
 }
 
 PackNodes gather_nodes(const World *world, const PolicySet *policies, size_t group)

@@ -5,8 +5,9 @@
  * mostly not known. But how fast a process gets on is counted (plan/scan/stall.h), before its memory follows a home to
  * fewer nodes and in the minute afterwards. If it is slower then, twice, its memory is dealt out evenly over the nodes
  * where much of it lay and those of the home, and its group may run on these: until it is counted whether that makes it
- * faster. If so, for an hour; else it is brought together again. Only with Mode=auto, without Nodes=, and as long as
- * the process has the cpuset that it had.
+ * faster. If so, for an hour; else, or if it could not be moved, it is brought together again. Who uses which part of
+ * it is not looked at meanwhile. Only with Mode=auto, without Nodes=, and as long as the process has the cpuset that it
+ * had; the nodes may be beyond that cpuset, if the memory lay there.
  *
  * What it does badly: a program that does other work in that minute, more slowly, is taken apart, too, and brought
  * together again. */

@@ -35,6 +35,7 @@ static void end_move(Fixture *f)
     Process *process = world_process(f->world, 100);
 
     process->memory.to = NULL;
+    process->memory.last = process->gather.nodes;
     process->memory.over_usec = f->world->now_usec;
     seconds(f, 1);
 }
@@ -199,6 +200,32 @@ static Process *go_back(Fixture *f)
     return process;
 }
 
+/* Two processes of one group, whose memory lay on other nodes: the home has those of both, and each goes to its own. */
+static void test_two(void **state)
+{
+    CLEANUP(fixture_done) Fixture f;
+    Process *process;
+
+    fixture_init(&f, FOUR);
+    fixture_memory(&f);
+    fixture_policy(&f, "a", "[Placement]\nMode=auto\n[Workload]\nGroupBy=workload\n");
+    for (pid_t pid = 100; pid <= 200; pid += 100) {
+        add_job(&f, pid, 4, 0, 8);
+        process = world_process(f.world, pid);
+        process->gather = (MemoryGather){.nodes = fixture_mask(&f, pid == 100 ? "0-1" : "1-2"),
+                                         .cpuset = process->cpuset,
+                                         .until_usec = f.world->now_usec + 20000000};
+        process->cpu_permille = 4000;
+    }
+    seconds(&f, 3);
+    for (pid_t pid = 100; pid <= 200; pid += 100)
+        set_memory(&f, pid, (uint64_t[]){0, 400, 0, 0});
+    fixture_place(&f);
+    assert_nodes(&f, 100, "0-2");
+    assert_ptr_equal(world_process(f.world, 100)->memory.to, fixture_mask(&f, "0-1"));
+    assert_ptr_equal(world_process(f.world, 200)->memory.to, fixture_mask(&f, "1-2"));
+}
+
 /* What that does: the memory is dealt out over the nodes where it lay, and the home is as wide, for that reason. */
 static void test_plan(void **state)
 {
@@ -262,7 +289,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_not_noted), cmocka_unit_test(test_slower_twice), cmocka_unit_test(test_trial),
         cmocka_unit_test(test_compared),  cmocka_unit_test(test_long_trial),   cmocka_unit_test(test_plan),
-        cmocka_unit_test(test_not_back),
+        cmocka_unit_test(test_two),       cmocka_unit_test(test_not_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
