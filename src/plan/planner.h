@@ -119,6 +119,8 @@ typedef struct PlannerGroup {
     uint32_t discount_permille; /* of what memory counts: PackGroup.memory_discount_permille */
     bool reverts;               /* its last change of home proved to be for the worse */
     bool judged;                /* it did not */
+    uint64_t back_weight; /* of stall_weight, that of those whose memory goes back (plan/scan/gather.h) */
+    PackNodes back_nodes; /* and where that lies then */
     bool goes_back;             /* it lives where its memory lies again (plan/scan/gather.h) */
     bool takes_part;            /* in the packing */
     bool packed;                /* `chosen` is the answer */

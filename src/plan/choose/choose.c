@@ -22,7 +22,6 @@
 #include "plan/choose/wait.h"
 #include "plan/group.h"
 #include "plan/pack/pack.h"
-#include "plan/scan/gather.h"
 #include "world/load.h"
 
 #include <string.h>
@@ -254,6 +253,16 @@ static bool may_pool(const Planner *p, size_t index)
     return demand_variance(p, index) > 0 || (group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1);
 }
 
+/* The nodes on which memory of its processes is to lie again, if it is so for most of it, by CPU time, or for a quarter if
+ * it lives there; else 0. */
+static PackNodes back_nodes(const Group *group, const PlannerGroup *g)
+{
+    PackNodes home = nodes_of(group->home_nodes);
+    bool lives = (home & (home - 1)) != 0 && (home & ~g->back_nodes) == 0;
+
+    return g->back_weight * (lives ? 4 : 2) > g->stall_weight ? g->back_nodes : 0;
+}
+
 /* Whether it has all of these nodes, and others: it was starved there, and keeps them. */
 static bool has_more(const Group *group, PackNodes nodes, PackNodes home)
 {
@@ -266,7 +275,7 @@ static void go_back(const Planner *p, size_t index, PlannerGroup *g, PackGroup *
 {
     const Group *group = &p->world->groups[index];
     const Policy *policy = p->s->workloads[group->workload.i].policy;
-    PackNodes nodes = gather_nodes(p->world, p->policies, index) & pack->allowed;
+    PackNodes nodes = back_nodes(group, g) & pack->allowed;
     uint32_t n = (uint32_t)__builtin_popcountll(nodes);
 
     if (n == 0 || n > pack->max_nodes || g->n_placeable == 0 ||

@@ -6,6 +6,7 @@
 #include "plan/choose/memory.h"
 #include "plan/group.h"
 #include "plan/memory/watch.h"
+#include "plan/scan/gather.h"
 #include "plan/scan/stall.h"
 
 #include <string.h>
@@ -147,6 +148,15 @@ static void note_stall(const Planner *p, PlannerGroup *g, const Process *process
                           (is_held_up(process, full, p->world->topology->n_nodes) ? HELD_UP_HALVES : 2U) / 2U;
 }
 
+static void note_back(const Planner *p, PlannerGroup *g, const Process *process)
+{
+    if (!gather_is_undone(p->world, group_policy(p->world, p->policies, process->workload), process))
+        return;
+    g->back_weight += MAX(process->cpu_permille, 1U);
+    for (uint32_t n = 0; n < p->world->topology->n_nodes; n++)
+        g->back_nodes |= hwloc_bitmap_isset(process->gather.nodes, n) ? (PackNodes)1 << n : 0;
+}
+
 void choose_memory_gather(Planner *p, uint64_t *memory)
 {
     uint32_t n_nodes = p->world->topology->n_nodes;
@@ -161,6 +171,7 @@ void choose_memory_gather(Planner *p, uint64_t *memory)
         p->s->groups[process->group.i].awaits_memory |= process->memory_awaited;
         p->s->groups[process->group.i].use_hidden |= process->use_hidden;
         note_stall(p, &p->s->groups[process->group.i], process, full);
+        note_back(p, &p->s->groups[process->group.i], process);
         p->s->groups[process->group.i].awaits_use |=
             process->use_awaited &&
             memory_watch_precedes_home(p->world, group_policy(p->world, p->policies, process->workload),

@@ -147,8 +147,8 @@ typedef struct PackProblem {
  *             lone thread on n nodes each has 1 / n^2 of the variance, as if it ran a little on all of them, since the
  *             kernel finds it an idle CPU: so threads that pause share nodes that are hardly further from their memory.
  *             And no more than all want if lone threads do not pause: four on four cores find one always
- *             Overload, siblings where each CPU is a core, and the last of these count again for the part of a node
- *             that a cpuset has, of the groups in it
+ *             All groups of a cpuset pay in the same way for what they want beyond its part of a node: as overload,
+ *             3/4 x far as if each CPU were a core, and 4 x far for threads that never pause
  *   shortage  as overload, for memory that finds no room, of all memory the node can have, as if it were so much of
  *             its CPUs
  *   crowd     8 x far x (bandwidth beyond the allowed imbalance)^2 / size. By it 16 tasks that all need

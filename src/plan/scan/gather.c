@@ -173,32 +173,3 @@ void gather_counted(const World *world, Process *process)
     else
         compare(world, process, since);
 }
-
-/* Whether the group lives there already, as far as it may, and is not just anywhere. */
-static bool lives_on(const Group *group, const World *world, PackNodes nodes)
-{
-    for (uint32_t i = 0; i < MIN(world->topology->n_nodes, PACK_NODES_MAX); i++)
-        if (group->home_nodes && hwloc_bitmap_isset(group->home_nodes, i) && (nodes >> i & 1) == 0)
-            return false;
-    return group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1;
-}
-
-PackNodes gather_nodes(const World *world, const PolicySet *policies, size_t group)
-{
-    PackNodes nodes = 0;
-    uint64_t all = 0, undone = 0;
-
-    for (size_t i = 0; i < world->n_processes; i++) {
-        const Process *process = &world->processes[i];
-
-        if (process->group.i != (int32_t)group || process->gone)
-            continue;
-        all += process->cpu_permille;
-        if (!gather_is_undone(world, group_policy(world, policies, process->workload), process))
-            continue;
-        undone += process->cpu_permille;
-        for (uint32_t k = 0; k < MIN(world->topology->n_nodes, PACK_NODES_MAX); k++)
-            nodes |= hwloc_bitmap_isset(process->gather.nodes, k) ? (PackNodes)1 << k : 0;
-    }
-    return undone * (lives_on(&world->groups[group], world, nodes) ? 4 : 2) > all ? nodes : 0;
-}

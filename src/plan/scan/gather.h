@@ -12,7 +12,6 @@
  * What it does badly: a program that does other work in that minute, more slowly, is taken apart, too, and brought
  * together again. */
 
-#include "plan/pack/pack.h"
 #include "policy/policy.h"
 #include "world/world.h"
 
@@ -26,7 +25,3 @@ void gather_counted(const World *world, Process *process);
 
 /* Whether its memory is to lie on Process.gather.nodes for now. `policy` may be NULL. */
 bool gather_is_undone(const World *world, const Policy *policy, const Process *process);
-
-/* The nodes on which memory of a group is to lie for that reason, if it is so for processes that use most of its CPU
- * time, or a quarter if it lives there; else 0. */
-PackNodes gather_nodes(const World *world, const PolicySet *policies, size_t group);
