@@ -253,8 +253,8 @@ static bool may_pool(const Planner *p, size_t index)
     return demand_variance(p, index) > 0 || (group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1);
 }
 
-/* The nodes on which memory of its processes is to lie again, if it is so for most of it, by CPU time, or for a quarter if
- * it lives there; else 0. */
+/* The nodes on which memory of its processes is to lie again, if it is so for most of it, by CPU time, or for a quarter
+ * if it lives there; else 0. */
 static PackNodes back_nodes(const Group *group, const PlannerGroup *g)
 {
     PackNodes home = nodes_of(group->home_nodes);
