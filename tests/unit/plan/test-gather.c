@@ -226,6 +226,35 @@ static void test_two(void **state)
     assert_ptr_equal(world_process(f.world, 200)->memory.to, fixture_mask(&f, "1-2"));
 }
 
+/* Of two processes of a group one goes back. The home goes with most of the CPU time, and stays as long as it is a
+ * quarter of it. */
+static void test_most(void **state)
+{
+    static const struct {
+        uint32_t permille; /* that it runs; the other one runs 2000 */
+        bool back;
+    } steps[] = {{1500, false}, {3000, true}, {1500, true}, {900, true}, {500, false}, {1500, false}};
+    CLEANUP(fixture_done) Fixture f;
+
+    fixture_init(&f, FOUR);
+    fixture_memory(&f);
+    fixture_policy(&f, "a", "[Placement]\nMode=auto\nSettleSec=0\n[Workload]\nGroupBy=workload\n");
+    for (pid_t pid = 100; pid <= 200; pid += 100) {
+        add_job(&f, pid, 3, 0, 8);
+        set_memory(&f, pid, (uint64_t[]){0, 400, 0, 0});
+        world_process(f.world, pid)->cpu_permille = 2000;
+    }
+    world_process(f.world, 100)->gather = (MemoryGather){.nodes = fixture_mask(&f, "1-2"),
+                                                         .cpuset = world_process(f.world, 100)->cpuset,
+                                                         .until_usec = f.world->now_usec + 3600000000ULL};
+    for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+        world_process(f.world, 100)->cpu_permille = steps[i].permille;
+        seconds(&f, 70);
+        fixture_home(&f);
+        assert_nodes(&f, 100, steps[i].back ? "1-2" : "1");
+    }
+}
+
 /* What that does: the memory is dealt out over the nodes where it lay, and the home is as wide, for that reason. */
 static void test_plan(void **state)
 {
@@ -287,9 +316,11 @@ static void test_not_back(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_not_noted), cmocka_unit_test(test_slower_twice), cmocka_unit_test(test_trial),
-        cmocka_unit_test(test_compared),  cmocka_unit_test(test_long_trial),   cmocka_unit_test(test_plan),
-        cmocka_unit_test(test_two),       cmocka_unit_test(test_not_back),
+        cmocka_unit_test(test_not_noted),  cmocka_unit_test(test_slower_twice),
+        cmocka_unit_test(test_trial),      cmocka_unit_test(test_compared),
+        cmocka_unit_test(test_long_trial), cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_two),        cmocka_unit_test(test_most),
+        cmocka_unit_test(test_not_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
