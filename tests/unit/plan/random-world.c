@@ -4,6 +4,7 @@
  * else. */
 
 #include "random-world.h"
+#include "random-memory.h"
 
 #include "base/parse.h"
 
@@ -53,7 +54,7 @@ static void rename_nodes(Topology *t, const Renaming *renaming)
     assert_int_equal(topology_check(t), 0);
 }
 
-static CpuMask intern(Fixture *f, hwloc_bitmap_t set)
+CpuMask random_intern(Fixture *f, hwloc_bitmap_t set)
 {
     CpuMask mask = intern_mask(f->world->pool, set);
 
@@ -74,10 +75,10 @@ static CpuMask random_mask(Fixture *f, Random *r, uint32_t percent)
             assert_int_equal(hwloc_bitmap_set(set, cpu), 0);
     if (hwloc_bitmap_iszero(set))
         assert_int_equal(hwloc_bitmap_set(set, random_roll(r, limit)), 0);
-    return intern(f, set);
+    return random_intern(f, set);
 }
 
-static void random_nodes(const Topology *t, Random *r, const Renaming *renaming, hwloc_bitmap_t ret)
+void random_nodes(const Topology *t, Random *r, const Renaming *renaming, hwloc_bitmap_t ret)
 {
     hwloc_bitmap_zero(ret);
     for (uint32_t i = 0; i < t->n_nodes; i++)
@@ -190,8 +191,8 @@ static void random_homes(Fixture *f, Random *r, const Renaming *renaming)
             else
                 random_nodes(w->topology, r, renaming, nodes);
             assert_int_equal(topology_nodes_to_cpus(w->topology, nodes, cpus), 0);
-            g->home_nodes = intern(f, TAKE_PTR(nodes));
-            g->home = intern(f, TAKE_PTR(cpus));
+            g->home_nodes = random_intern(f, TAKE_PTR(nodes));
+            g->home = random_intern(f, TAKE_PTR(cpus));
             g->last_home_usec = w->now_usec - 1000000ULL * (1 + random_roll(r, 20));
             g->judge_usec = random_chance(r, 70) ? w->now_usec - 1000000 + random_roll(r, 2000000) : 0;
             g->before_wait_permille = random_roll(r, 500);
@@ -209,108 +210,7 @@ static void random_homes(Fixture *f, Random *r, const Renaming *renaming)
 
             assert_non_null(before);
             random_nodes(w->topology, r, renaming, before);
-            g->before_nodes = intern(f, before);
-        }
-    }
-}
-
-/* Of half of the processes; and of some nodes it is known how much is free. */
-static void random_memory(Fixture *f, Random *r, const Renaming *renaming)
-{
-    World *w = f->world;
-
-    for (uint32_t i = 0; i < w->topology->n_nodes; i++)
-        w->nodes[renaming->to[i]] = (NodeLoad){.free_known = random_chance(r, 80),
-                                               .free_bytes = (uint64_t)random_roll(r, 4000) << 20};
-    for (uint32_t i = 0; i < w->topology->n_nodes; i++)
-        w->nodes[i].free_bytes = w->nodes[i].free_known ? w->nodes[i].free_bytes : 0;
-    for (size_t i = 0; i < w->n_processes; i++) {
-        uint64_t bytes[RANDOM_NODES_MAX] = {0};
-
-        for (uint32_t n = 0; n < w->topology->n_nodes; n++)
-            bytes[renaming->to[n]] = random_chance(r, 50) ? (uint64_t)random_roll(r, 2000) << 20 : 0;
-        if (random_chance(r, 50))
-            assert_int_equal(world_set_process_memory(w, &w->processes[i], bytes, w->now_usec), 0);
-    }
-}
-
-/* What nobody manages runs on some nodes, of most of them on little. */
-static void random_others(Fixture *f, Random *r, const Renaming *renaming)
-{
-    World *w = f->world;
-
-    for (uint32_t i = 0; i < w->topology->n_nodes; i++) {
-        NodeLoad *node = &w->nodes[renaming->to[i]];
-
-        node->others_permille = random_chance(r, 30) ? random_roll(r, 4000) : 0;
-        if (random_chance(r, 60))
-            node->others_permille = MIN(node->others_permille, random_roll(r, 4000));
-    }
-}
-
-/* Some of it is, or was, on its way. After homes and processes. */
-static void random_moves(Fixture *f, Random *r, const Renaming *renaming)
-{
-    World *w = f->world;
-
-    for (size_t i = 0; i < f->policies->n_policies; i++) {
-        Policy *p = f->policies->policies[i];
-
-        p->follow = random_chance(r, 90);
-        p->even_out = random_chance(r, 70);
-        p->evidence = random_chance(r, 95) ? POLICY_EVIDENCE_AUTO : POLICY_EVIDENCE_WRITE;
-        p->rate_limit_bytes = random_chance(r, 30) ? 1000000 : 0;
-    }
-    w->kernel_balances = random_chance(r, 5);
-    w->use_hidden = random_chance(r, 50);
-    w->memory_pressure_permille = random_chance(r, 90) ? 0 : random_roll(r, 200);
-    for (size_t i = 0; i < w->n_processes; i++) {
-        Process *p = &w->processes[i];
-        hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
-        bool moves = random_chance(r, 6);
-
-        assert_non_null(nodes);
-        random_nodes(w->topology, r, renaming, nodes);
-        p->memory.last = intern(f, nodes);
-        p->memory.to = moves ? p->memory.last : NULL;
-        p->memory.todo_bytes = moves ? (uint64_t)random_roll(r, 500) << 20 : 0;
-        p->memory.over_usec = random_chance(r, 10) ? w->now_usec - 1000000 + random_roll(r, 1000000) : 0;
-        p->memory.until_usec = random_chance(r, 10) ? w->now_usec - 500000 + random_roll(r, 1000000) : 0;
-        p->use_awaited = random_chance(r, 3);
-        p->use_hidden = p->write_fails = random_chance(r, 3);
-        p->memory.stuck_bytes = random_chance(r, 10) ? (uint64_t)random_roll(r, 2000) << 20 : 0;
-        p->memory.stripe = random_chance(r, 20);
-        p->node_bytes_usec -= p->node_bytes && random_chance(r, 5) ? 3000000 : 0;
-        p->stall_usec = random_chance(r, 50) ? w->now_usec - random_roll(r, 20000000) : 0;
-        p->ipc_permille = p->stall_usec > 0 ? (uint16_t)random_roll(r, 4000) : 0;
-        p->stall_permille =
-            p->stall_usec > 0 ? (uint16_t)random_roll(r, random_chance(r, 50) ? 100 : 1001) : 0;
-        p->grown_bytes = p->node_bytes && random_chance(r, 20) ? (uint64_t)random_roll(r, 500) << 20 : 0;
-    }
-}
-
-/* Memory of some lies, or is to lie, where it lay before it was brought together. */
-static void random_gathers(Fixture *f, Random *r, const Renaming *renaming)
-{
-    World *w = f->world;
-
-    for (size_t i = 0; i < w->n_processes; i++) {
-        MemoryGather *gather = &w->processes[i].gather;
-        hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
-
-        assert_non_null(nodes);
-        random_nodes(w->topology, r, renaming, nodes);
-        if (random_chance(r, 20)) {
-            gather->nodes = intern(f, nodes);
-            gather->cpuset = w->processes[i].cpuset;
-            gather->progress = random_roll(r, 4000);
-            gather->since_usec = w->now_usec - random_roll(r, 10000000);
-            gather->until_usec = random_chance(r, 80) ? w->now_usec - 1000000 + random_roll(r, 5000000) : 0;
-            gather->slower = random_chance(r, 50);
-            gather->trial = gather->until_usec > 0 && random_chance(r, 50);
-            w->processes[i].cpu_permille += 500;
-        } else {
-            hwloc_bitmap_free(nodes);
+            g->before_nodes = random_intern(f, before);
         }
     }
 }
@@ -334,7 +234,7 @@ static CpuMask due_of(Fixture *f, const Process *p, int extra)
     }
     if (extra >= 0)
         assert_int_equal(hwloc_bitmap_set(set, (unsigned)extra), 0);
-    return intern(f, set);
+    return random_intern(f, set);
 }
 
 static void random_lease(Fixture *f, Random *r, Process *p, Task *task)
@@ -447,7 +347,7 @@ static void random_uses(Fixture *f, Random *r, const Renaming *renaming)
         if (hwloc_bitmap_iszero(set))
             hwloc_bitmap_free(set);
         else
-            task->allowed = intern(f, set);
+            task->allowed = random_intern(f, set);
     }
     for (size_t i = 0; i < w->n_groups; i++) {
         w->groups[i].apart_usec = random_chance(r, 50) ? 0 : w->now_usec - random_roll(r, 3000000);
@@ -535,25 +435,6 @@ static void calm(Task *task)
     if (task->allowed && task->lease < 0 && !hwloc_bitmap_isset(task->allowed, (unsigned)task->last_cpu.i))
         task->last_cpu.i =
             task->tid % 2 ? hwloc_bitmap_first(task->allowed) : hwloc_bitmap_last(task->allowed);
-}
-
-/* What is moved between memory and caches; and of some machines what nodes give. */
-static void random_traffic(Fixture *f, Random *r, const Renaming *renaming)
-{
-    Topology *t = f->world->topology;
-    bool told = random_chance(r, 50), same = random_chance(r, 80), some = random_chance(r, 10);
-    uint32_t first = 7000 + random_roll(r, 60000);
-
-    for (uint32_t i = 0; i < t->n_nodes; i++)
-        t->nodes[renaming->to[i]].bandwidth_mb = !told || (some && i == 0) ? 0
-                                                 : same                    ? first
-                                                                           : 7000 + random_roll(r, 60000);
-    for (size_t i = 0; i < f->world->n_processes; i++) {
-        uint32_t mb = random_roll(r, random_chance(r, 50) ? 20000 : 200);
-
-        f->world->processes[i].traffic_mb = f->world->processes[i].stall_usec > 0 ? mb : 0;
-        f->world->processes[i].cpu_permille = random_roll(r, 8000);
-    }
 }
 
 static void make_world(Fixture *f, uint64_t seed, const Renaming *renaming, bool full)

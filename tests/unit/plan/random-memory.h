@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Parts of random-world.c. */
+
+#include "random-world.h"
+
+/* The mask interned, and freed. */
+CpuMask random_intern(Fixture *f, hwloc_bitmap_t set);
+/* Some nodes, one at least. */
+void random_nodes(const Topology *t, Random *r, const Renaming *renaming, hwloc_bitmap_t ret);
+
+/* Of the World of a fixture: what the names say. random_moves() after homes and processes. */
+void random_memory(Fixture *f, Random *r, const Renaming *renaming);
+void random_others(Fixture *f, Random *r, const Renaming *renaming);
+void random_moves(Fixture *f, Random *r, const Renaming *renaming);
+void random_gathers(Fixture *f, Random *r, const Renaming *renaming);
+void random_traffic(Fixture *f, Random *r, const Renaming *renaming);
