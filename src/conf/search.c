@@ -9,7 +9,6 @@
 
 #include "base/parse.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -19,8 +18,6 @@ typedef struct Candidate {
     char *name;
     char *path;
     size_t directory; /* its place in the search order */
-    bool masked;
-    bool broken; /* it is there but cannot be read; reported */
 } Candidate;
 
 typedef struct Candidates {
@@ -98,18 +95,17 @@ static int scan_directory(Candidates *list, const char *directory, size_t order,
     return 0;
 }
 
-/* Sees whether the winner of a name masks it, and whether it leads anywhere. */
-static void candidate_examine(Candidate *c, ConfReport *report)
+/* Whether the winner of a name is there to be read, and does not mask it. */
+static bool is_in_force(const char *path, ConfReport *report)
 {
     struct stat st;
 
-    if (stat(c->path, &st) < 0) {
+    if (stat(path, &st) < 0) {
         /* Whatever is wrong with it, silence would put a hidden file or a default in force. */
-        conf_report_add(report, CONF_SEVERITY_ERROR, c->path, 0, "cannot be read: %s", strerror(errno));
-        c->broken = true;
-        return;
+        conf_report_add(report, CONF_SEVERITY_ERROR, path, 0, "cannot be read: %s", strerror(errno));
+        return false;
     }
-    c->masked = S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);
+    return !S_ISCHR(st.st_mode) || st.st_rdev != makedev(1, 3);
 }
 
 /* Keeps the first of each name, the list being sorted. */
@@ -126,11 +122,14 @@ static void keep_winners(Candidates *list)
     list->n_items = n;
 }
 
-/* `ret` is to be released also on failure. */
-static int gather(const char *const *directories, const char *suffix, Candidates *ret, ConfReport *report)
+/* In the directories, or with `name` in their subdirectories NAME.d. `ret` is to be released also on failure. */
+static int gather(const char *const *directories, const char *name, const char *suffix, Candidates *ret,
+                  ConfReport *report)
 {
     for (size_t i = 0; directories[i]; i++) {
-        int r = scan_directory(ret, directories[i], i, suffix, report);
+        CLEANUP_FREE char *path =
+            name ? format_text("%s/%s.d", directories[i], name) : strdup(directories[i]);
+        int r = path ? scan_directory(ret, path, i, suffix, report) : -ENOMEM;
 
         if (r < 0)
             return r;
@@ -141,53 +140,20 @@ static int gather(const char *const *directories, const char *suffix, Candidates
     return 0;
 }
 
-static void free_strings(char **strings)
-{
-    for (size_t i = 0; strings && strings[i]; i++)
-        free(strings[i]);
-    free(strings);
-}
-
-/* The list of DIRECTORY/NAME.d, NULL-terminated. */
-static char **dropin_directories(const char *const *directories, const char *name)
-{
-    char **list;
-    size_t n = 0;
-
-    while (directories[n])
-        n++;
-    list = calloc(n + 1, sizeof(*list));
-    for (size_t i = 0; list && i < n; i++) {
-        list[i] = format_text("%s/%s.d", directories[i], name);
-        if (!list[i]) {
-            free_strings(list);
-            return NULL;
-        }
-    }
-    return list;
-}
-
 static int find_dropins(const char *const *directories, ConfFile *file, ConfReport *report)
 {
     CLEANUP(candidates_done) Candidates found = {0};
-    char **list = dropin_directories(directories, file->name);
-    int r;
+    int r = gather(directories, file->name, ".conf", &found, report);
 
-    if (!list)
-        return -ENOMEM;
-    r = gather((const char *const *)list, ".conf", &found, report);
-    free_strings(list);
     if (r < 0 || found.n_items == 0)
         return r;
 
     file->dropins = calloc(found.n_items, sizeof(*file->dropins));
     if (!file->dropins)
         return -ENOMEM;
-    for (size_t i = 0; i < found.n_items; i++) {
-        candidate_examine(&found.items[i], report);
-        if (!found.items[i].masked && !found.items[i].broken)
+    for (size_t i = 0; i < found.n_items; i++)
+        if (is_in_force(found.items[i].path, report))
             file->dropins[file->n_dropins++] = TAKE_PTR(found.items[i].path);
-    }
     return 0;
 }
 
@@ -215,8 +181,7 @@ static int add_file(ConfFiles *files, Candidate *winner, const char *const *dire
     ConfFile file = {0};
     int r;
 
-    candidate_examine(winner, report);
-    if (winner->masked || winner->broken)
+    if (!is_in_force(winner->path, report))
         return 0;
     if (!GROW(files->files, files->capacity, files->n_files + 1))
         return -ENOMEM;
@@ -238,13 +203,12 @@ static int warn_orphans(const char *const *directories, const char *suffix, cons
                         ConfReport *report)
 {
     CLEANUP(candidates_done) Candidates found = {0};
-    CLEANUP_FREE char *suffix_d = NULL;
+    CLEANUP_FREE char *suffix_d = format_text("%s.d", suffix);
     int r;
 
-    suffix_d = format_text("%s.d", suffix);
     if (!suffix_d)
         return -ENOMEM;
-    r = gather(directories, suffix_d, &found, report);
+    r = gather(directories, NULL, suffix_d, &found, report);
     if (r < 0)
         return r;
     for (size_t i = 0; i < found.n_items; i++) {
@@ -277,7 +241,7 @@ int conf_search(const char *const *directories, const char *suffix, ConfFiles *r
     CLEANUP(candidates_done) Candidates found = {0};
     CLEANUP(conf_files_done) ConfFiles files = {0};
     size_t n_errors = report->n_errors;
-    int r = gather(directories, suffix, &found, report);
+    int r = gather(directories, NULL, suffix, &found, report);
 
     for (size_t i = 0; r == 0 && i < found.n_items; i++)
         r = add_file(&files, &found.items[i], directories, report);
@@ -301,19 +265,15 @@ int conf_search(const char *const *directories, const char *suffix, ConfFiles *r
 static int find_main(const char *const *directories, ConfFile *file, ConfReport *report)
 {
     for (size_t i = 0; directories[i]; i++) {
-        Candidate c = {0};
+        CLEANUP_FREE char *path = format_text("%s/%s", directories[i], file->name);
         struct stat st;
 
-        if (asprintf(&c.path, "%s/%s", directories[i], file->name) < 0)
+        if (!path)
             return -ENOMEM;
-        if (lstat(c.path, &st) < 0 && errno == ENOENT) {
-            free(c.path);
+        if (lstat(path, &st) < 0 && errno == ENOENT)
             continue;
-        }
-        candidate_examine(&c, report);
-        if (!c.masked && !c.broken)
-            file->path = TAKE_PTR(c.path);
-        free(c.path);
+        if (is_in_force(path, report))
+            file->path = TAKE_PTR(path);
         return 0;
     }
     return 0;
