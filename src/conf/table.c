@@ -131,9 +131,10 @@ int conf_table_defaults(const ConfKey *table, size_t n, void *object)
     return 0;
 }
 
-static bool in_range(uint64_t v, const ConfRange *range)
+/* What parsing returned, or -ERANGE for a good value that is not in the range. */
+static int check_range(int r, uint64_t v, const ConfRange *range)
 {
-    return !range || (v >= range->min && v <= range->max);
+    return r == 0 && range && (v < range->min || v > range->max) ? -ERANGE : r;
 }
 
 int conf_parse_bool(const char *value, void *field, const void *arg)
@@ -143,15 +144,13 @@ int conf_parse_bool(const char *value, void *field, const void *arg)
 
 int conf_parse_u32(const char *value, void *field, const void *arg)
 {
-    uint32_t v;
+    uint32_t v = 0;
     int r = parse_u32(value, &v);
 
-    if (r < 0)
-        return r;
-    if (!in_range(v, arg))
-        return -ERANGE;
-    *(uint32_t *)field = v;
-    return 0;
+    r = check_range(r, v, arg);
+    if (r == 0)
+        *(uint32_t *)field = v;
+    return r;
 }
 
 int conf_parse_auto(const char *value, void *field, const void *arg)
@@ -164,48 +163,42 @@ int conf_parse_auto(const char *value, void *field, const void *arg)
 
 int conf_parse_span(const char *value, void *field, const void *arg)
 {
-    uint64_t v;
+    uint64_t v = 0;
     int r = parse_span_usec(value, &v);
 
-    if (r < 0)
-        return r;
-    if (!in_range(v, arg))
-        return -ERANGE;
-    *(uint64_t *)field = v;
-    return 0;
+    r = check_range(r, v, arg);
+    if (r == 0)
+        *(uint64_t *)field = v;
+    return r;
 }
 
 int conf_parse_bytes(const char *value, void *field, const void *arg)
 {
-    uint64_t v;
+    uint64_t v = 0;
     int r = parse_bytes(value, &v);
 
-    if (r < 0)
-        return r;
-    if (!in_range(v, arg))
-        return -ERANGE;
-    *(uint64_t *)field = v;
-    return 0;
+    r = check_range(r, v, arg);
+    if (r == 0)
+        *(uint64_t *)field = v;
+    return r;
 }
 
 int conf_parse_permille(const char *value, void *field, const void *arg)
 {
-    uint32_t v;
+    uint32_t v = 0;
     int r = parse_permille(value, &v);
 
-    if (r < 0)
-        return r;
-    if (!in_range(v, arg))
-        return -ERANGE;
-    *(uint32_t *)field = v;
-    return 0;
+    r = check_range(r, v, arg);
+    if (r == 0)
+        *(uint32_t *)field = v;
+    return r;
 }
 
 int conf_parse_string(const char *value, void *field, const void *arg)
 {
     char *copy = NULL;
 
-    if (!in_range(strlen(value), arg))
+    if (check_range(0, strlen(value), arg) < 0)
         return -ERANGE;
     if (*value) {
         copy = strdup(value);
