@@ -20,6 +20,7 @@
 #include "topo/build.h"
 
 #include "base/parse.h"
+#include "base/scan.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -118,9 +119,8 @@ static int check_loops(Check *check)
 
         if (r < 0)
             return r;
-        if (*check->at != '*')
+        if (!scan_word(&check->at, "*"))
             return expected(check, "'*' and a number");
-        check->at++;
         r = take_number(check, &count);
         if (r < 0)
             return r;
@@ -165,28 +165,18 @@ static int check_indexes(Check *check)
 /* From behind the opening parenthesis to behind the closing one. */
 static int check_attributes(Check *check)
 {
-    static const char memory[] = "memory=", size[] = "size=", indexes[] = "indexes=";
-
     while (*check->at != ')') {
         int r = 0;
 
-        if (strncmp(check->at, indexes, strlen(indexes)) == 0) {
-            check->at += strlen(indexes);
+        if (scan_word(&check->at, "indexes="))
             r = check_indexes(check);
-        } else if (strncmp(check->at, memory, strlen(memory)) == 0) {
-            check->at += strlen(memory);
+        else if (scan_word(&check->at, "memory=") || scan_word(&check->at, "size="))
             check->at += name_length(check->at);
-        } else if (strncmp(check->at, size, strlen(size)) == 0) {
-            check->at += strlen(size);
-            check->at += name_length(check->at);
-        } else {
+        else
             return expected(check, "memory=, size=, indexes= or ')'");
-        }
         if (r < 0)
             return r;
-        if (*check->at == ' ')
-            check->at++;
-        else if (*check->at != ')')
+        if (!scan_word(&check->at, " ") && *check->at != ')')
             return expected(check, "a blank or ')'");
     }
     check->at++;
@@ -220,15 +210,12 @@ static int check_attached(Check *check)
     if (len == 0)
         return expected(check, "a type");
     check->at += len;
-    if (*check->at == '(') {
-        check->at++;
+    if (scan_word(&check->at, "("))
         r = check_attributes(check);
-    }
     if (r < 0)
         return r;
-    if (*check->at != ']')
+    if (!scan_word(&check->at, "]"))
         return expected(check, "']'");
-    check->at++;
     check->n_attached += check->n_cpus;
     check->n_compare += check->n_cpus * check->n_beside;
     return 0;
@@ -246,9 +233,8 @@ static int check_level(Check *check)
     if (len > 0) {
         check->names[check->n_names++] = (Name){check->at, len};
         check->at += len;
-        if (*check->at != ':')
+        if (!scan_word(&check->at, ":"))
             return expected(check, "':' and a number");
-        check->at++;
     }
     r = take_number(check, &arity);
     if (r < 0)
@@ -258,10 +244,8 @@ static int check_level(Check *check)
     check->n_beside += arity;
     check->n_compare += check->n_cpus * check->n_beside;
     r = check_size(check);
-    if (r == 0 && *check->at == '(') {
-        check->at++;
+    if (r == 0 && scan_word(&check->at, "("))
         r = check_attributes(check);
-    }
     if (r == 0 && *check->at && !strchr(" \n[", *check->at) && check->at[-1] != ')')
         return expected(check, "a blank");
     return r;
@@ -272,19 +256,13 @@ int synthetic_check(const char *text, char **ret_error)
     Check check = {.text = text, .at = text, .ret_error = ret_error, .n_cpus = 1, .n_beside = 1};
     int r = 0;
 
-    if (*check.at == '(') {
-        check.at++;
+    if (scan_word(&check.at, "("))
         r = check_attributes(&check);
-    }
     while (r == 0 && *check.at) {
-        if (*check.at == ' ' || *check.at == '\n') {
-            check.at++;
-        } else if (*check.at == '[') {
-            check.at++;
+        if (scan_word(&check.at, "["))
             r = check_attached(&check);
-        } else {
+        else if (!scan_word(&check.at, " ") && !scan_word(&check.at, "\n"))
             r = check_level(&check);
-        }
     }
     return r < 0 ? r : check_size(&check);
 }
