@@ -108,58 +108,44 @@ static const char *sign_of(const PolicyPattern *value)
     return value->negate ? "!" : "";
 }
 
-static const char *use_of(const PolicyPattern *value)
-{
-    return value->negate ? "rules nothing out" : "matches nothing";
-}
-
 /* A name longer than the kernel keeps is the usual reason for a policy that never matches. */
-static void check_comm(const Policy *policy, const PolicyMatch *match, ConfReport *report)
+static bool is_cut(const char *glob)
 {
-    for (size_t i = 0; i < match->comm.n_values; i++) {
-        const PolicyPattern *value = &match->comm.values[i];
-
-        if (strlen(value->glob) > COMM_MAX && !strpbrk(value->glob, "*?[\\"))
-            conf_report_add(report, CONF_SEVERITY_WARNING, policy->files[match->file], value->line,
-                            "the kernel keeps 15 bytes of a name, so this Comm= %s: %s%s", use_of(value),
-                            sign_of(value), value->glob);
-    }
+    return strlen(glob) > COMM_MAX && !strpbrk(glob, "*?[\\");
 }
 
 /* Paths begin with a slash, so a glob that begins with any other plain character is of no use. */
-static void check_paths(const Policy *policy, const PolicyMatch *match, const PolicyPatterns *patterns,
-                        const char *name, ConfReport *report)
+static bool is_no_path(const char *glob)
 {
-    for (size_t i = 0; i < patterns->n_values; i++) {
-        const PolicyPattern *value = &patterns->values[i];
-        const char *glob = value->glob + (*value->glob == '\\');
-
-        if (*glob != '/' && (glob > value->glob || !strchr("*?[", *glob)))
-            conf_report_add(report, CONF_SEVERITY_WARNING, policy->files[match->file], value->line,
-                            "paths begin with a slash, so this %s= %s: %s%s", name, use_of(value),
-                            sign_of(value), value->glob);
-    }
+    return *glob == '\\' ? glob[1] != '/' : *glob != '/' && !strchr("*?[", *glob);
 }
 
 /* systemctl(1) completes "shop" to shop.service; here it is the whole name that must match. What ends in .slice is no
  * unit that processes are in, but a slice above it. */
-static void check_units(const Policy *policy, const PolicyMatch *match, ConfReport *report)
+static bool is_no_unit(const char *glob)
 {
-    for (size_t i = 0; i < match->unit.n_values; i++) {
-        const PolicyPattern *value = &match->unit.values[i];
+    return has_suffix(glob, strlen(glob), ".slice") || !strpbrk(glob, ".*?[\\");
+}
 
-        if (has_suffix(value->glob, strlen(value->glob), ".slice") || !strpbrk(value->glob, ".*?[\\"))
-            conf_report_add(
-                report, CONF_SEVERITY_WARNING, policy->files[match->file], value->line,
-                "units end in .service or .scope, and slices are for Slice=, so this Unit= %s: %s%s",
-                use_of(value), sign_of(value), value->glob);
-    }
-    for (size_t i = 0; i < match->slice.n_values; i++) {
-        const PolicyPattern *value = &match->slice.values[i];
+static bool is_no_slice(const char *glob)
+{
+    return !has_suffix(glob, strlen(glob), ".slice") && !strpbrk(glob, "*?[\\");
+}
 
-        if (!has_suffix(value->glob, strlen(value->glob), ".slice") && !strpbrk(value->glob, "*?[\\"))
+/* Globs that nothing can match, and why. */
+static void check_use(const Policy *policy, const PolicyMatch *match, const char *name,
+                      bool (*is_useless)(const char *glob), const char *why, ConfReport *report)
+{
+    const ConfKey *key = conf_table_find(policy_keys, policy_n_match_keys, "Match", name);
+    const PolicyPatterns *patterns = (const void *)((const char *)match + key->offset);
+
+    for (size_t i = 0; i < patterns->n_values; i++) {
+        const PolicyPattern *value = &patterns->values[i];
+
+        if (is_useless(value->glob))
             conf_report_add(report, CONF_SEVERITY_WARNING, policy->files[match->file], value->line,
-                            "slices end in .slice, so this Slice= %s: %s%s", use_of(value), sign_of(value),
+                            "%s, so this %s= %s: %s%s", why, name,
+                            value->negate ? "rules nothing out" : "matches nothing", sign_of(value),
                             value->glob);
     }
 }
@@ -200,10 +186,12 @@ int policy_validate(const Policy *policy, const Topology *topology, ConfReport *
     for (size_t i = 0; i < policy->n_matches; i++) {
         const PolicyMatch *match = &policy->matches[i];
 
-        check_comm(policy, match, report);
-        check_paths(policy, match, &match->cgroup, "Cgroup", report);
-        check_paths(policy, match, &match->exe, "Exe", report);
-        check_units(policy, match, report);
+        check_use(policy, match, "Comm", is_cut, "the kernel keeps 15 bytes of a name", report);
+        check_use(policy, match, "Cgroup", is_no_path, "paths begin with a slash", report);
+        check_use(policy, match, "Exe", is_no_path, "paths begin with a slash", report);
+        check_use(policy, match, "Unit", is_no_unit,
+                  "units end in .service or .scope, and slices are for Slice=", report);
+        check_use(policy, match, "Slice", is_no_slice, "slices end in .slice", report);
         for (size_t k = 0; k < policy_n_match_keys; k++)
             check_brackets(policy, match, &policy_keys[k], report);
     }
