@@ -11,17 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
-static void values_free(PolicyPattern *values, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        free(values[i].glob);
-    free(values);
-}
+#define BLANKS " \t"
 
 /* Takes one value off *p, which stands on its first character. */
 static int scan_value(const char **p, PolicyPattern *ret)
@@ -34,7 +24,7 @@ static int scan_value(const char **p, PolicyPattern *ret)
 
     if (!glob)
         return -ENOMEM;
-    for (s += negate; *s && (quote || !is_blank(*s)); s++) {
+    for (s += negate; *s && (quote || !strchr(BLANKS, *s)); s++) {
         if (*s == '\\') {
             /* One that escapes nothing: fnmatch() would match such a glob with nothing. */
             if (!s[1])
@@ -60,41 +50,31 @@ static int scan_value(const char **p, PolicyPattern *ret)
 int policy_patterns_parse(const char *value, void *field, const void *arg)
 {
     PolicyPatterns *patterns = field;
-    PolicyPattern *added = NULL, *all;
-    size_t n = 0, capacity = 0;
+    size_t n = patterns->n_values;
     int r = 0;
 
-    for (const char *s = value; r == 0;) {
-        while (is_blank(*s))
-            s++;
-        if (!*s)
-            break;
-        if (patterns->n_values + n >= POLICY_VALUES_MAX)
+    for (const char *s = value + strspn(value, BLANKS); r == 0 && *s; s += strspn(s, BLANKS)) {
+        PolicyPattern *values;
+
+        if (n >= POLICY_VALUES_MAX) {
             r = -ERANGE;
-        else if (!GROW(added, capacity, n + 1))
-            r = -ENOMEM;
-        else
-            r = scan_value(&s, &added[n]);
+            break;
+        }
+        values = realloc(patterns->values, (n + 1) * sizeof(*values));
+        if (values)
+            patterns->values = values;
+        r = values ? scan_value(&s, &values[n]) : -ENOMEM;
         n += r == 0;
     }
     if (r < 0) {
-        values_free(added, n);
+        while (n > patterns->n_values)
+            free(patterns->values[--n].glob);
         return r;
     }
-    if (n == 0) {
+    if (n == patterns->n_values)
         policy_patterns_done(patterns);
-        return 0;
-    }
-
-    all = realloc(patterns->values, (patterns->n_values + n) * sizeof(*all));
-    if (!all) {
-        values_free(added, n);
-        return -ENOMEM;
-    }
-    memcpy(all + patterns->n_values, added, n * sizeof(*all));
-    free(added);
-    patterns->values = all;
-    patterns->n_values += n;
+    else
+        patterns->n_values = n;
     return 0;
 }
 
@@ -139,6 +119,8 @@ char *policy_patterns_format(const PolicyPatterns *patterns)
 
 void policy_patterns_done(PolicyPatterns *patterns)
 {
-    values_free(patterns->values, patterns->n_values);
+    for (size_t i = 0; i < patterns->n_values; i++)
+        free(patterns->values[i].glob);
+    free(patterns->values);
     *patterns = (PolicyPatterns){0};
 }
