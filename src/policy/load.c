@@ -114,12 +114,9 @@ static int note_setting(Policy *p, uint32_t key, bool reset, unsigned line, Conf
     if (reset)
         return 0;
 
-    if (!GROW(p->settings, p->settings_capacity, p->n_settings + 1))
+    if (!INSERT(p->settings, p->settings_capacity, p->n_settings, i))
         return -ENOMEM;
-    s = p->settings + i;
-    memmove(s + 1, s, (p->n_settings - i) * sizeof(*s));
-    *s = (PolicySetting){.key = key, .file = file, .line = line};
-    p->n_settings++;
+    p->settings[i] = (PolicySetting){.key = key, .file = file, .line = line};
     return 0;
 }
 
@@ -269,10 +266,10 @@ int policy_parse(const char *name, const char *text, size_t len, const char *fil
 static char *name_of(const char *path)
 {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-    size_t n = strlen(base), m = strlen(SUFFIX);
+    size_t n = strlen(base);
 
-    if (n > m && strcmp(base + n - m, SUFFIX) == 0)
-        n -= m;
+    if (has_suffix(base, n, SUFFIX))
+        n -= strlen(SUFFIX);
     return strndup(base, n);
 }
 
