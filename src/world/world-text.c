@@ -149,7 +149,7 @@ static const RecordField group_fields[] = {
 /* The list of a process has no length of its own: one number for each node. */
 typedef struct ProcessRow {
     Process process;
-    RecordNumbers64 node_bytes;
+    RecordNumbers node_bytes;
 } ProcessRow;
 
 static const RecordField process_fields[] = {
@@ -215,7 +215,7 @@ typedef struct TaskRow {
     uint16_t use_private_permille;
     TaskKey buddy;
     TaskStay stay;
-    RecordNumbers64 pages;
+    RecordNumbers pages;
 } TaskRow;
 
 static const RecordField task_fields[] = {
@@ -423,7 +423,7 @@ static int load_process_line(RecordReader *reader, World *world)
 
     if (r == 0)
         r = load_process(reader, world, &row);
-    record_numbers64_done(&row.node_bytes);
+    record_numbers_done(&row.node_bytes);
     return r;
 }
 
@@ -470,7 +470,7 @@ static int load_task_line(RecordReader *reader, World *world)
 
     if (r == 0)
         r = load_task(reader, world, &row);
-    record_numbers64_done(&row.pages);
+    record_numbers_done(&row.pages);
     return r;
 }
 

@@ -52,18 +52,15 @@ static void write_mask(FILE *out, CpuMask mask)
     }
 }
 
-static void write_numbers(FILE *out, const RecordNumbers *numbers)
+static void write_numbers(FILE *out, bool wide, const RecordNumbers *numbers)
 {
-    for (size_t i = 0; i < numbers->n; i++)
-        (void)fprintf(out, "%s%" PRIu32, i ? "," : "", numbers->values[i]);
-}
+    const uint32_t *narrow_values = numbers->values;
+    const uint64_t *wide_values = numbers->values;
 
-static void write_numbers64(FILE *out, const RecordNumbers64 *numbers)
-{
-    if (numbers->n == 0)
+    if (wide && numbers->n == 0)
         (void)fputc('-', out);
     for (size_t i = 0; i < numbers->n; i++)
-        (void)fprintf(out, "%s%" PRIu64, i ? "," : "", numbers->values[i]);
+        (void)fprintf(out, "%s%" PRIu64, i ? "," : "", wide ? wide_values[i] : narrow_values[i]);
 }
 
 static void write_value(FILE *out, const RecordField *field, const void *value)
@@ -101,10 +98,8 @@ static void write_value(FILE *out, const RecordField *field, const void *value)
         write_mask(out, *(const CpuMask *)value);
         break;
     case RECORD_NUMBERS:
-        write_numbers(out, value);
-        break;
     case RECORD_NUMBERS64:
-        write_numbers64(out, value);
+        write_numbers(out, field->type == RECORD_NUMBERS64, value);
         break;
     case RECORD_TYPE_MAX:
     case RECORD_TYPE_INVALID:

@@ -23,12 +23,6 @@ void record_numbers_done(RecordNumbers *numbers)
     *numbers = (RecordNumbers){0};
 }
 
-void record_numbers64_done(RecordNumbers64 *numbers)
-{
-    free(numbers->values);
-    *numbers = (RecordNumbers64){0};
-}
-
 int record_expected(RecordReader *reader, const char *what, ...)
 {
     CLEANUP_FREE char *text = NULL;
@@ -227,48 +221,24 @@ static int read_mask(RecordReader *reader, const RecordValue *value, CpuMask *re
     return charge_pool(reader, before, (size_t)MAX(last, 0) / 8 + strlen(value->text));
 }
 
-/* Cuts the next number, the `n`th, off a list. */
-static int cut_number(RecordReader *reader, const RecordValue *value, char **rest, size_t n, uint64_t max,
-                      uint64_t *ret)
-{
-    const char *word = strsep(rest, ",");
-
-    if (n == RECORD_LIST_MAX || parse_u64(word, ret) < 0 || *ret > max)
-        return record_expected(reader, "%s= at most %u numbers with commas between them, not \"%.40s\"",
-                               value->key, RECORD_LIST_MAX, word);
-    return 0;
-}
-
-static int read_numbers(RecordReader *reader, const RecordValue *value, RecordNumbers *ret)
+static int read_numbers(RecordReader *reader, const RecordValue *value, bool wide, RecordNumbers *ret)
 {
     char *rest = value->text;
-    uint64_t v = 0;
 
     ret->n = 0;
     while (rest) {
-        int r = cut_number(reader, value, &rest, ret->n, UINT32_MAX, &v);
+        const char *word = strsep(&rest, ",");
+        uint64_t v;
 
-        if (r < 0)
-            return r;
-        if (APPEND(ret->values, ret->capacity, ret->n, (uint32_t)v) < 0)
+        if (ret->n == RECORD_LIST_MAX || parse_u64(word, &v) < 0 || (!wide && v > UINT32_MAX))
+            return record_expected(reader, "%s= at most %u numbers with commas between them, not \"%.40s\"",
+                                   value->key, RECORD_LIST_MAX, word);
+        if (!util_grow(&ret->values, &ret->capacity, ret->n + 1, wide ? sizeof(uint64_t) : sizeof(uint32_t)))
             return -ENOMEM;
-    }
-    return 0;
-}
-
-static int read_numbers64(RecordReader *reader, const RecordValue *value, RecordNumbers64 *ret)
-{
-    char *rest = value->text;
-    uint64_t v = 0;
-
-    ret->n = 0;
-    while (rest) {
-        int r = cut_number(reader, value, &rest, ret->n, UINT64_MAX, &v);
-
-        if (r < 0)
-            return r;
-        if (APPEND(ret->values, ret->capacity, ret->n, v) < 0)
-            return -ENOMEM;
+        if (wide)
+            ((uint64_t *)ret->values)[ret->n++] = v;
+        else
+            ((uint32_t *)ret->values)[ret->n++] = (uint32_t)v;
     }
     return 0;
 }
@@ -353,7 +323,7 @@ static bool read_null(const RecordField *field, const RecordValue *value, void *
         *(CpuMask *)ret = NULL;
         return true;
     case RECORD_NUMBERS64:
-        ((RecordNumbers64 *)ret)->n = 0;
+        ((RecordNumbers *)ret)->n = 0;
         return true;
     default:
         return false;
@@ -412,9 +382,8 @@ static int read_value(RecordReader *reader, const RecordField *field, const Reco
     case RECORD_MASK:
         return read_mask(reader, value, ret);
     case RECORD_NUMBERS:
-        return read_numbers(reader, value, ret);
     case RECORD_NUMBERS64:
-        return read_numbers64(reader, value, ret);
+        return read_numbers(reader, value, field->type == RECORD_NUMBERS64, ret);
     default:
         return read_number(reader, field, value, ret);
     }

@@ -35,7 +35,7 @@ typedef enum RecordType {
     RECORD_STRING,    /* const char *, interned */
     RECORD_MASK,      /* CpuMask, interned; finite */
     RECORD_NUMBERS,   /* RecordNumbers; "10,21,21,10" */
-    RECORD_NUMBERS64, /* RecordNumbers64; the same, or "-" for none */
+    RECORD_NUMBERS64, /* RecordNumbers; the same, or "-" for none */
     RECORD_TYPE_MAX,
     RECORD_TYPE_INVALID = -EINVAL,
 } RecordType;
@@ -49,19 +49,13 @@ typedef struct RecordField {
     const char *const *names; /* RECORD_ENUM, RECORD_ENUM8: NULL-terminated */
 } RecordField;
 
-/* A malloc'd list of at least one number. */
+/* A malloc'd list: of at least one uint32_t (RECORD_NUMBERS), or of uint64_t (RECORD_NUMBERS64). */
 typedef struct RecordNumbers {
-    uint32_t *values;
+    void *values;
     size_t n, capacity;
 } RecordNumbers;
 
-typedef struct RecordNumbers64 {
-    uint64_t *values;
-    size_t n, capacity;
-} RecordNumbers64;
-
 void record_numbers_done(RecordNumbers *numbers);
-void record_numbers64_done(RecordNumbers64 *numbers);
 
 /* Writes one line. Errors (memory, when `out` is from open_memstream()) stay in the stream: see ferror(). */
 void record_write(FILE *out, const char *kind, const RecordField *fields, size_t n, const void *object);

@@ -23,7 +23,7 @@ typedef struct Thing {
     const char *string;
     CpuMask mask;
     RecordNumbers numbers;
-    RecordNumbers64 numbers64;
+    RecordNumbers numbers64;
 } Thing;
 
 static const RecordField fields[] = {
@@ -46,7 +46,7 @@ static void thing_done(Thing *thing)
 {
     free(thing->text);
     record_numbers_done(&thing->numbers);
-    record_numbers64_done(&thing->numbers64);
+    record_numbers_done(&thing->numbers64);
 }
 
 static char *write_thing(const Thing *thing)
