@@ -34,11 +34,9 @@ static int read_pieces(int fd, char *text, LinesAdd add, void *userdata)
     bool any = false;
 
     for (;;) {
-        ssize_t n = read(fd, text + len, PIECE_SIZE - len);
+        ssize_t n = TEMP_FAILURE_RETRY(read(fd, text + len, PIECE_SIZE - len));
         int r;
 
-        if (n < 0 && errno == EINTR)
-            continue;
         if (n < 0)
             return -errno;
         if (n == 0)

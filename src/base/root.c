@@ -39,10 +39,8 @@ ssize_t root_pread(int fd, char *buf, size_t size)
 
     assert(size > 1);
     for (;;) {
-        ssize_t n = pread(fd, buf + len, size - len, (off_t)len);
+        ssize_t n = TEMP_FAILURE_RETRY(pread(fd, buf + len, size - len, (off_t)len));
 
-        if (n < 0 && errno == EINTR)
-            continue;
         if (n < 0)
             return -errno;
         len += (size_t)n;
@@ -78,9 +76,7 @@ int root_read_fd(int fd, size_t max, char **ret, size_t *ret_len)
 
         if (!GROW(buf, capacity, len + 4096 + 1))
             return -ENOMEM;
-        n = read(fd, buf + len, capacity - len - 1);
-        if (n < 0 && errno == EINTR)
-            continue;
+        n = TEMP_FAILURE_RETRY(read(fd, buf + len, capacity - len - 1));
         if (n < 0)
             return -errno;
         if (n == 0)

@@ -66,17 +66,16 @@ static int try_xml(const char *buf, size_t len)
  * pointers, so another process tries first. */
 static int is_loadable(const char *buf, size_t len)
 {
-    pid_t pid = fork(), r;
+    pid_t pid = fork();
     int status = 0;
 
     if (pid < 0)
         return -errno;
     if (pid == 0)
         _exit(try_xml(buf, len));
-    do
-        r = waitpid(pid, &status, 0);
-    while (r < 0 && errno == EINTR);
-    return r < 0 ? -errno : WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS;
+    if (TEMP_FAILURE_RETRY(waitpid(pid, &status, 0)) < 0)
+        return -errno;
+    return WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS;
 }
 
 /* The file is read here and not by hwloc, because hwloc says "Invalid argument" to everything. O_NONBLOCK: a FIFO

@@ -61,9 +61,7 @@ static int read_text(CpuLoads *loads, int fd, bool single)
             if (!GROW(loads->text, loads->text_capacity, MAX(TEXT_START, loads->text_capacity + 1)))
                 return -ENOMEM;
         }
-        n = pread(fd, loads->text + len, loads->text_capacity - len - 1, (off_t)len);
-        if (n < 0 && errno == EINTR)
-            continue;
+        n = TEMP_FAILURE_RETRY(pread(fd, loads->text + len, loads->text_capacity - len - 1, (off_t)len));
         if (n < 0)
             return -errno;
         if (n == 0)

@@ -136,7 +136,7 @@ void hint_trial_detach(pid_t parent)
 
 static void run(HintTrial *shared)
 {
-    pid_t parent = getpid(), pid = fork(), r;
+    pid_t parent = getpid(), pid = fork();
     int status;
 
     if (pid == 0) {
@@ -147,9 +147,7 @@ static void run(HintTrial *shared)
         shared->error = errno;
         return;
     }
-    do
-        r = waitpid(pid, &status, 0);
-    while (r < 0 && errno == EINTR);
+    (void)TEMP_FAILURE_RETRY(waitpid(pid, &status, 0));
 }
 
 void hint_trial(HintTrial *ret)
