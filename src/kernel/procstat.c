@@ -5,6 +5,7 @@
 #include "kernel/procstat.h"
 
 #include "base/root.h"
+#include "base/scan.h"
 #include "base/util.h"
 
 #include <ctype.h>
@@ -32,21 +33,14 @@ enum {
  * as their two's complement. */
 static int scan_number(const char **p, uint64_t *ret)
 {
-    const char *s = *p;
     bool negative;
-    uint64_t v = 0;
+    uint64_t v;
 
-    if (*s++ != ' ')
+    if (!scan_word(p, " "))
         return -EINVAL;
-    negative = *s == '-';
-    s += negative;
-    if (!isdigit((unsigned char)*s))
+    negative = scan_word(p, "-");
+    if (!scan_u64(p, &v))
         return -EINVAL;
-    for (; isdigit((unsigned char)*s); s++)
-        if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, (uint64_t)(*s - '0'), &v))
-            return -EINVAL;
-
-    *p = s;
     *ret = negative ? 0 - v : v;
     return 0;
 }
@@ -97,13 +91,9 @@ static int store_number(ProcStat *stat, unsigned field, uint64_t v)
 static int scan_head(const char *text, const char *open, const char *close, ProcStat *ret)
 {
     size_t len = (size_t)(close - open - 1);
-    long pid = 0;
+    uint64_t pid;
 
-    if (!isdigit((unsigned char)*text))
-        return -EINVAL;
-    for (; isdigit((unsigned char)*text) && pid <= INT_MAX; text++)
-        pid = pid * 10 + (*text - '0');
-    if (pid > INT_MAX || text[0] != ' ' || text + 1 != open)
+    if (!scan_u64(&text, &pid) || pid > INT_MAX || text[0] != ' ' || text + 1 != open)
         return -EINVAL;
 
     ret->pid = (pid_t)pid;
