@@ -16,6 +16,7 @@
 
 #include "base/scan.h"
 #include "base/util.h"
+#include "kernel/taskstat.h"
 
 #include <string.h>
 
@@ -133,16 +134,11 @@ int sched_numa_parse(const char *text, SchedNuma *ret)
 
 int sched_numa_parse_status(const char *text, pid_t *ret)
 {
-    for (const char *line = text; line; line = strchr(line, '\n')) {
-        const char *s = line += *line == '\n';
-        uint64_t v;
+    const char *s = taskstat_find_value(text, "Ngid:\t");
+    uint64_t v;
 
-        if (!scan_word(&s, "Ngid:\t"))
-            continue;
-        if (!scan_u64(&s, &v) || *s != '\n' || v > INT32_MAX)
-            return -ENOENT;
-        *ret = (pid_t)v;
-        return 0;
-    }
-    return -ENOENT;
+    if (!s || !scan_u64(&s, &v) || *s != '\n' || v > INT32_MAX)
+        return -ENOENT;
+    *ret = (pid_t)v;
+    return 0;
 }

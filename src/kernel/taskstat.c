@@ -9,12 +9,11 @@
 
 #include <string.h>
 
-/* The text behind "Key:\t" of the first such line; NULL when there is none or the line is not complete. */
-static char *find_value(char *text, const char *key)
+const char *taskstat_find_value(const char *text, const char *key)
 {
     size_t len = strlen(key);
 
-    for (char *line = text; line; line = strchr(line, '\n')) {
+    for (const char *line = text; line; line = strchr(line, '\n')) {
         line += *line == '\n';
         if (strncmp(line, key, len) == 0 && strchr(line, '\n'))
             return line + len;
@@ -24,15 +23,14 @@ static char *find_value(char *text, const char *key)
 
 int taskstat_parse_status(char *text, TaskStatus *ret)
 {
-    char *uid_text = find_value(text, "Uid:\t");
-    char *cpus = find_value(text, "Cpus_allowed_list:\t");
-    const char *s = uid_text;
+    const char *s = taskstat_find_value(text, "Uid:\t");
+    const char *cpus = taskstat_find_value(text, "Cpus_allowed_list:\t");
     uint64_t uid;
 
-    if (!uid_text || !cpus || !scan_u64(&s, &uid) || *s != '\t' || uid > UINT32_MAX)
+    if (!s || !cpus || !scan_u64(&s, &uid) || *s != '\t' || uid > UINT32_MAX)
         return -EINVAL;
 
-    *strchr(cpus, '\n') = '\0';
+    text[cpus - text + strcspn(cpus, "\n")] = '\0';
     *ret = (TaskStatus){.uid = (uid_t)uid, .cpus_allowed = cpus};
     return 0;
 }

@@ -29,6 +29,10 @@ static inline bool taskstat_parse_schedstat(const char *text, uint64_t *ret_run_
     return true;
 }
 
+/* What is behind `key` ("Uid:\t") in the first line of /proc/PID/status that begins with it; NULL when there is none or
+ * the line is not complete. */
+const char *taskstat_find_value(const char *text, const char *key);
+
 typedef struct TaskStatus {
     uid_t uid;                /* real */
     const char *cpus_allowed; /* as a list; points into the text */
