@@ -74,6 +74,11 @@ static inline bool has_suffix(const char *text, size_t len, const char *suffix)
     return len > n && memcmp(text + len - n, suffix, n) == 0;
 }
 
+static inline bool has_prefix(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
 /* Makes room for `need` elements in the malloc'd array `*array` of capacity `*capacity`, at least doubling it.
  * Returns false, with the array untouched, when memory is out or the size would overflow. */
 bool util_grow(void **array, size_t *capacity, size_t need, size_t element_size);

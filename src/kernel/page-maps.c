@@ -22,11 +22,6 @@
 /* Mounts remembered of one process. A host with very many containers shows some thousands. */
 #define MOUNTS_MAX 16384U
 
-static bool starts_with(const char *s, const char *prefix)
-{
-    return strncmp(s, prefix, strlen(prefix)) == 0;
-}
-
 /* Moves past a word and the blanks behind it. */
 static bool skip_word(const char **p)
 {
@@ -57,9 +52,9 @@ void page_mounts_done(PageMounts *mounts)
 
 static PageKind kind_of_type(const char *type)
 {
-    if (starts_with(type, "tmpfs "))
+    if (has_prefix(type, "tmpfs "))
         return PAGE_KIND_SHMEM;
-    if (starts_with(type, "hugetlbfs "))
+    if (has_prefix(type, "hugetlbfs "))
         return PAGE_KIND_HUGETLB;
     return PAGE_KIND_FILE;
 }
@@ -81,7 +76,7 @@ static int parse_mount(const char *line, PageMounts *mounts)
     if (!scan_u64(&line, &major_number) || !scan_word(&line, ":") || !scan_u64(&line, &minor_number) ||
         !scan_word(&line, " ") || major_number > UINT32_MAX || minor_number > UINT32_MAX)
         return 0;
-    while (!at_end(line) && !starts_with(line, "- "))
+    while (!at_end(line) && !has_prefix(line, "- "))
         if (!skip_word(&line))
             line += strspn(line, " ");
     if (at_end(line))
@@ -114,12 +109,12 @@ static PageKind kind_of_path(const char *path, uint64_t device, const PageMounts
     if (device == mounts->internal)
         return PAGE_KIND_SHMEM;
     /* The /dev of a container is a tmpfs, too. */
-    if (starts_with(path, "/dev/") && !starts_with(path, "/dev/shm/") && !starts_with(path, "/dev/hugepages"))
+    if (has_prefix(path, "/dev/") && !has_prefix(path, "/dev/shm/") && !has_prefix(path, "/dev/hugepages"))
         return PAGE_KIND_DEVICE;
     for (size_t i = 0; i < mounts->n; i++)
         if (mounts->list[i].device == device)
             return mounts->list[i].kind;
-    if (starts_with(path, "/memfd:") || starts_with(path, "/SYSV") || starts_with(path, "/anon_hugepage"))
+    if (has_prefix(path, "/memfd:") || has_prefix(path, "/SYSV") || has_prefix(path, "/anon_hugepage"))
         return PAGE_KIND_HUGETLB;
     return PAGE_KIND_FILE;
 }
@@ -133,10 +128,10 @@ static PageKind kind_of(const ProcMaps *maps, const PageMounts *mounts)
 
         return kind == PAGE_KIND_FILE && maps->writable && !maps->shared ? PAGE_KIND_ANON : kind;
     }
-    if (maps->inode == 0 && (at_end(path) || starts_with(path, "[heap]") || starts_with(path, "[stack") ||
-                             starts_with(path, "[anon:")))
+    if (maps->inode == 0 && (at_end(path) || has_prefix(path, "[heap]") || has_prefix(path, "[stack") ||
+                             has_prefix(path, "[anon:")))
         return PAGE_KIND_ANON;
-    if (starts_with(path, "[anon_shmem:"))
+    if (has_prefix(path, "[anon_shmem:"))
         return PAGE_KIND_SHMEM;
     return PAGE_KIND_DEVICE;
 }

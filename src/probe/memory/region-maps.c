@@ -17,18 +17,13 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-static bool starts_with(const char *s, const char *prefix)
-{
-    return strncmp(s, prefix, strlen(prefix)) == 0;
-}
-
 static RegionKind kind_of_file(const ProcMaps *mapping)
 {
-    if (starts_with(mapping->path, "/anon_hugepage") || starts_with(mapping->path, "/dev/hugepages/"))
+    if (has_prefix(mapping->path, "/anon_hugepage") || has_prefix(mapping->path, "/dev/hugepages/"))
         return REGION_KIND_HUGETLB;
     if (shared_maps_is_memory(mapping->path))
         return REGION_KIND_SHMEM;
-    return starts_with(mapping->path, "/dev/") ? REGION_KIND_DEVICE : REGION_KIND_FILE;
+    return has_prefix(mapping->path, "/dev/") ? REGION_KIND_DEVICE : REGION_KIND_FILE;
 }
 
 /* Other names in brackets are pages of the kernel itself, as [vdso]; and so is what has an inode and no path, as
@@ -39,10 +34,10 @@ static RegionKind kind_of(const ProcMaps *mapping)
 
     if (*path == '/')
         return kind_of_file(mapping);
-    if (starts_with(path, "[anon_shmem:"))
+    if (has_prefix(path, "[anon_shmem:"))
         return REGION_KIND_SHMEM;
-    if (mapping->inode == 0 && (*path == '\0' || strcmp(path, "[heap]") == 0 || starts_with(path, "[stack") ||
-                                starts_with(path, "[anon:")))
+    if (mapping->inode == 0 && (*path == '\0' || strcmp(path, "[heap]") == 0 || has_prefix(path, "[stack") ||
+                                has_prefix(path, "[anon:")))
         return REGION_KIND_ANON;
     return REGION_KIND_DEVICE;
 }
