@@ -14,9 +14,7 @@
 
 static const char *skip_blanks(const char *s)
 {
-    while (*s == ' ' || *s == '\t')
-        s++;
-    return s;
+    return s + strspn(s, " \t");
 }
 
 static bool at_end(const char *s)

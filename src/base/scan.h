@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Reads decimal digits at *p and moves past them. False, with *p anywhere, when there is none or it overflows. */
 static inline bool scan_u64(const char **p, uint64_t *ret)
@@ -40,4 +41,11 @@ static inline bool scan_word(const char **p, const char *word)
             return false;
     *p = s;
     return true;
+}
+
+/* What stands behind the word at `word` and the blanks behind that. */
+static inline const char *scan_next_word(const char *word)
+{
+    word += strcspn(word, " ");
+    return word + strspn(word, " ");
 }

@@ -18,11 +18,6 @@ typedef struct Wanted {
     bool found;
 } Wanted;
 
-static const char *skip_blanks(const char *s)
-{
-    return s + strspn(s, " ");
-}
-
 /* The line without "Node N ", or NULL. */
 static const char *line_key(const char *line)
 {
@@ -30,7 +25,7 @@ static const char *line_key(const char *line)
 
     if (!scan_word(&line, "Node ") || !scan_u64(&line, &node) || *line != ' ')
         return NULL;
-    return skip_blanks(line);
+    return line + strspn(line, " ");
 }
 
 /* Returns 0 when the line is another one or was taken in, or -EINVAL. */
@@ -40,7 +35,7 @@ static int take(const char *line, Wanted *wanted)
 
     if (!scan_word(&line, wanted->key) || *line++ != ':')
         return 0;
-    line = skip_blanks(line);
+    line += strspn(line, " ");
     if (!scan_u64(&line, &kib) || kib > KIB_MAX || !scan_word(&line, " kB\n") || wanted->found)
         return -EINVAL;
     wanted->bytes = kib << 10;

@@ -11,35 +11,20 @@
 #include "kernel/cgroup/cpusets.h"
 
 #include "base/lines.h"
+#include "base/scan.h"
 #include "base/util.h"
+#include "kernel/cgroup/paths.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-static const char *next_word(const char *at)
+/* Whether `word` is what stands at `at`, up to a blank or the end. */
+static bool is_word(const char *at, const char *word)
 {
-    at += strcspn(at, " ");
-    return at + strspn(at, " ");
-}
-
-/* Whether `word` is what stands at `at`, up to a character of `ends` or the end. */
-static bool is_word(const char *at, const char *word, const char *ends)
-{
-    size_t len = strcspn(at, ends);
+    size_t len = strcspn(at, " ");
 
     return len == strlen(word) && memcmp(at, word, len) == 0;
-}
-
-static bool has_option(const char *options, const char *option)
-{
-    while (!is_word(options, option, ",")) {
-        options += strcspn(options, ",");
-        if (*options == '\0')
-            return false;
-        options++;
-    }
-    return true;
 }
 
 int cpusets_parse_mount(const char *line)
@@ -47,16 +32,17 @@ int cpusets_parse_mount(const char *line)
     const char *root, *options = strrchr(line, ' ');
 
     for (int i = 0; i < 3; i++)
-        line = next_word(line);
+        line = scan_next_word(line);
     root = line;
-    line = next_word(line);
-    if (!is_word(line, "/dev/cpuset", " "))
+    line = scan_next_word(line);
+    if (!is_word(line, "/dev/cpuset"))
         return -ENOENT;
     /* Any number of words, and the "-" behind them. */
-    while (*line && !is_word(line, "-", " "))
-        line = next_word(line);
-    return *line && is_word(root, "/", " ") && is_word(next_word(line), "cgroup", " ") &&
-           has_option(options + 1, "cpuset") && has_option(options + 1, "noprefix");
+    while (*line && !is_word(line, "-"))
+        line = scan_next_word(line);
+    return *line && is_word(root, "/") && is_word(scan_next_word(line), "cgroup") &&
+           cgroup_list_has(options + 1, strlen(options + 1), "cpuset") &&
+           cgroup_list_has(options + 1, strlen(options + 1), "noprefix");
 }
 
 /* Of several mounts at one place the last is on top. */

@@ -2,12 +2,11 @@
 
 #include "kernel/cgroup/paths.h"
 
-#include <errno.h>
-#include <stdbool.h>
+#include "base/util.h"
+
 #include <string.h>
 
-/* Whether the comma-separated `list` of length `len` has `name` in it. */
-static bool list_has(const char *list, size_t len, const char *name)
+bool cgroup_list_has(const char *list, size_t len, const char *name)
 {
     size_t n = strlen(name);
 
@@ -16,14 +15,6 @@ static bool list_has(const char *list, size_t len, const char *name)
             (i + n == len || list[i + n] == ','))
             return true;
     return false;
-}
-
-static void cut_suffix(char *s, const char *suffix)
-{
-    size_t len = strlen(s), n = strlen(suffix);
-
-    if (len > n && strcmp(s + len - n, suffix) == 0)
-        s[len - n] = '\0';
 }
 
 static bool is_root(const char *path)
@@ -48,15 +39,16 @@ int cgroup_parse(char *text, CgroupPaths *ret)
             return -EINVAL;
         names++;
         path++;
-        cut_suffix(path, " (deleted)");
+        if (has_suffix(path, strlen(path), " (deleted)"))
+            path[strlen(path) - strlen(" (deleted)")] = '\0';
 
         if (path - names == 1)
             unified = path;
-        if (list_has(names, (size_t)(path - 1 - names), "name=systemd"))
+        if (cgroup_list_has(names, (size_t)(path - 1 - names), "name=systemd"))
             systemd = path;
-        if (list_has(names, (size_t)(path - 1 - names), "cpu"))
+        if (cgroup_list_has(names, (size_t)(path - 1 - names), "cpu"))
             cpu = path;
-        if (list_has(names, (size_t)(path - 1 - names), "cpuset"))
+        if (cgroup_list_has(names, (size_t)(path - 1 - names), "cpuset"))
             cpuset = path;
     }
     if (line == text)

@@ -3,6 +3,9 @@
 
 /* Which control groups a process is in. */
 
+#include <stdbool.h>
+#include <stddef.h>
+
 /* Room for /proc/PID/cgroup: a path of at most PATH_MAX for each of a few hierarchies. */
 #define CGROUP_TEXT_SIZE 16384U
 
@@ -15,3 +18,6 @@ typedef struct CgroupPaths {
 /* Parses /proc/PID/cgroup; the paths point into the text, whose lines are terminated in place. Every path begins with
  * "/" and has no trailing " (deleted)". Returns 0, or -EINVAL when a line is not of this form or there is none. */
 int cgroup_parse(char *text, CgroupPaths *ret);
+
+/* Whether the comma-separated `list` of length `len` has `name` in it. */
+bool cgroup_list_has(const char *list, size_t len, const char *name);

@@ -72,12 +72,6 @@ static int read_word(const char *word, NumaMapsLine *mapping)
     return 0;
 }
 
-static const char *next_word(const char *word)
-{
-    word += strcspn(word, " ");
-    return word + strspn(word, " ");
-}
-
 /* The kernel's own balancing works with no policy, and with one that asks for it. */
 static bool is_bound(const char *policy)
 {
@@ -100,10 +94,10 @@ int numa_maps_parse(const char *line, NumaMapsLine *ret)
     if (len == 0 || len > 16 || line[len] != ' ')
         return -EINVAL;
     mapping.address = strtoull(line, NULL, 16);
-    mapping.words = next_word(line);
+    mapping.words = scan_next_word(line);
     mapping.bound = is_bound(mapping.words);
     mapping.chosen = names_nodes(mapping.words);
-    for (const char *word = mapping.words; *word; word = next_word(word)) {
+    for (const char *word = mapping.words; *word; word = scan_next_word(word)) {
         int r = read_word(word, &mapping);
 
         if (r < 0)
@@ -123,7 +117,7 @@ int numa_maps_add(NumaMaps *maps, const char *line)
     if (r < 0)
         return r;
 
-    for (const char *word = mapping.words; mapping.pages > 0 && *word; word = next_word(word)) {
+    for (const char *word = mapping.words; mapping.pages > 0 && *word; word = scan_next_word(word)) {
         uint64_t node, pages, bytes;
 
         if (scan_node(word, &node, &pages) != 0)

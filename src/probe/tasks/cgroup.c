@@ -26,12 +26,9 @@ static bool is_unit(const char *name, size_t len, const char *const *suffixes)
 
     if (len == 0 || len >= CGROUP_NAME_SIZE || *name == '@' || strspn(name, allowed) < len)
         return false;
-    for (; *suffixes; suffixes++) {
-        size_t n = strlen(*suffixes);
-
-        if (len > n && memcmp(name + len - n, *suffixes, n) == 0)
+    for (; *suffixes; suffixes++)
+        if (has_suffix(name, len, *suffixes))
             return true;
-    }
     return false;
 }
 
