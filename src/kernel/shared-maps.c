@@ -77,9 +77,7 @@ char *shared_maps_format(const SharedMaps *maps, char sign, char buf[static SHAR
 
 static int add_line(void *userdata, const char *line)
 {
-    SharedMapsReading *reading = userdata;
-
-    return shared_maps_add(&reading->maps, line);
+    return shared_maps_add(userdata, line);
 }
 
 ssize_t shared_maps_read(int dir_fd, const char *file, char *buf, size_t size)
@@ -90,7 +88,7 @@ ssize_t shared_maps_read(int dir_fd, const char *file, char *buf, size_t size)
 
     assert(size > sizeof(reading));
 
-    r = lines_read(dir_fd, file, add_line, &reading);
+    r = lines_read(dir_fd, file, add_line, &reading.maps);
     if (r < 0)
         return r;
     reading.cost_nsec = time_thread_cpu_nsec() - begin_nsec;

@@ -134,26 +134,22 @@ int numa_maps_add(NumaMaps *maps, const char *line)
 
 static int add_line(void *userdata, const char *line)
 {
-    NumaMapsReading *reading = userdata;
-
-    return numa_maps_add(&reading->maps, line);
+    return numa_maps_add(userdata, line);
 }
 
 ssize_t numa_maps_read(int dir_fd, const char *file, char *buf, size_t size)
 {
     uint64_t begin_nsec = time_thread_cpu_nsec();
-    CLEANUP_FREE NumaMapsReading *reading = calloc(1, sizeof(*reading));
+    NumaMapsReading reading = {0};
     int r;
 
-    assert(size > sizeof(*reading));
+    assert(size > sizeof(reading));
 
-    if (!reading)
-        return -ENOMEM;
-    r = lines_read(dir_fd, file, add_line, reading);
+    r = lines_read(dir_fd, file, add_line, &reading.maps);
     if (r < 0)
         return r;
-    reading->cost_nsec = time_thread_cpu_nsec() - begin_nsec;
-    memcpy(buf, reading, sizeof(*reading));
-    buf[sizeof(*reading)] = '\0';
-    return (ssize_t)sizeof(*reading);
+    reading.cost_nsec = time_thread_cpu_nsec() - begin_nsec;
+    memcpy(buf, &reading, sizeof(reading));
+    buf[sizeof(reading)] = '\0';
+    return (ssize_t)sizeof(reading);
 }
