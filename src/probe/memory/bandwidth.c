@@ -64,12 +64,9 @@ static int add_cache(Bandwidth *bandwidth, uint32_t cache, uint32_t llc)
 
     if (at < bandwidth->n && bandwidth->domains[at].cache == cache)
         return 0;
-    if (!GROW(bandwidth->domains, bandwidth->capacity, bandwidth->n + 1))
+    if (!INSERT(bandwidth->domains, bandwidth->capacity, bandwidth->n, at))
         return -ENOMEM;
-    memmove(&bandwidth->domains[at + 1], &bandwidth->domains[at],
-            (bandwidth->n - at) * sizeof(*bandwidth->domains));
     bandwidth->domains[at] = (BandwidthDomain){.cache = cache, .llc = llc};
-    bandwidth->n++;
     return 0;
 }
 
