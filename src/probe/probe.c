@@ -11,7 +11,6 @@
 #include "kernel/taskstat.h"
 #include "probe/probe-internal.h"
 
-#include <fcntl.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -105,17 +104,10 @@ static int allocate(Probe *probe)
 
 static int open_proc(Probe *probe)
 {
-    probe->proc_fd = openat(probe->options.root_fd, "proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (probe->proc_fd < 0)
+    probe->proc = root_open_directory(probe->options.root_fd, "proc");
+    if (!probe->proc)
         return -errno;
-    /* The stream owns its descriptor. */
-    probe->proc = fdopendir(probe->proc_fd);
-    if (!probe->proc) {
-        int r = -errno;
-
-        close_p(&probe->proc_fd);
-        return r;
-    }
+    probe->proc_fd = dirfd(probe->proc); /* the stream owns it */
     return 0;
 }
 
@@ -139,7 +131,8 @@ int probe_new(const ProbeOptions *options, const ProbeCallbacks *callbacks, Prob
     probe->page_bytes = (uint64_t)(page > 0 ? page : 4096);
     probe->tick_nsec = NSEC_PER_SEC / (uint64_t)(hz > 0 ? hz : 100);
     probe->readers.max_open = descriptor_limit(options);
-    probe->stat_files.transient = probe->readers.max_open == 0;
+    /* In a captured tree a file that is gone could still be read. */
+    probe->stat_files.transient = probe->readers.max_open == 0 || !options->live;
 
     r = allocate(probe);
     if (r == 0)
