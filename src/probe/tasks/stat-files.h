@@ -20,7 +20,7 @@ typedef struct StatFile {
 typedef struct StatFiles {
     StatFile files[STAT_FILES]; /* by number */
     uint32_t pass;
-    bool transient; /* there are too few descriptors to keep some open */
+    bool transient; /* none is kept open: there are too few descriptors, or the tree is a captured one */
 } StatFiles;
 
 void stat_files_init(StatFiles *files);

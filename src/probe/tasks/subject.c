@@ -46,21 +46,12 @@ int subject_read_stat(Probe *probe, int dir_fd, const char *path, ProcStat *ret)
     return take_stat(probe, text, n, ret);
 }
 
-/* In a captured tree a file that is gone could still be read. */
 int subject_look_up_stat(Probe *probe, pid_t pid, pid_t tid, ProcStat *ret)
 {
-    char text[PROCSTAT_TEXT_SIZE], path[64];
-    ssize_t n;
+    char text[PROCSTAT_TEXT_SIZE];
+    ssize_t n = stat_files_read(&probe->stat_files, probe->proc_fd, pid, tid, text, sizeof(text));
 
-    if (probe->options.live) {
-        n = stat_files_read(&probe->stat_files, probe->proc_fd, pid, tid, text, sizeof(text));
-        return take_stat(probe, text, n, ret);
-    }
-    if (tid > 0)
-        (void)snprintf(path, sizeof(path), "%d/task/%d/stat", (int)pid, (int)tid);
-    else
-        (void)snprintf(path, sizeof(path), "%d/stat", (int)pid);
-    return subject_read_stat(probe, probe->proc_fd, path, ret);
+    return take_stat(probe, text, n, ret);
 }
 
 int subject_open(Probe *probe, pid_t pid, Subject *ret)
