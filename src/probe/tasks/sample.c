@@ -24,7 +24,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 void probe_task_failed(Reader *reader, Task *task)
 {
@@ -362,11 +361,10 @@ static int sum_wait(Probe *probe, const World *world)
 static uint64_t take_own(Probe *probe, unsigned *ret_cpu)
 {
     uint64_t before = probe->own_nsec;
-    struct timespec ran;
 
-    if (!probe->options.live || getcpu(ret_cpu, NULL) < 0 || clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ran) < 0)
+    if (!probe->options.live || getcpu(ret_cpu, NULL) < 0)
         return 0;
-    probe->own_nsec = (uint64_t)ran.tv_sec * NSEC_PER_SEC + (uint64_t)ran.tv_nsec;
+    probe->own_nsec = time_thread_cpu_nsec();
     return before > 0 ? probe->own_nsec - MIN(before, probe->own_nsec) : 0;
 }
 
