@@ -32,10 +32,15 @@
 #include <stdio.h>
 #include <string.h>
 
+static bool has_ended(const ProcStat *stat)
+{
+    return stat->state == 'Z' || stat->state == 'X';
+}
+
 static bool is_gone_state(const ProcStat *stat)
 {
     /* The first thread of a process may have ended before the others. */
-    return (stat->state == 'Z' || stat->state == 'X') && stat->num_threads <= 1;
+    return has_ended(stat) && stat->num_threads <= 1;
 }
 
 /* A process is met when it has been forked, and may take that long to call exec(2) and be another program. */
@@ -228,11 +233,10 @@ static int give_up(Probe *probe, int r, const Process *process, const SeenProces
 /* The first thread bears the name of its process. */
 static void name_first_thread(World *world, const Process *process, const char *comm)
 {
-    size_t n, first = world_process_tasks(world, process, &n);
+    Task *task = world_task_by_tid(world, process->pid, process->pid);
 
-    for (size_t i = first; i < first + n; i++)
-        if (world->tasks[i].tid == process->pid)
-            (void)snprintf(world->tasks[i].comm, sizeof(world->tasks[i].comm), "%s", comm);
+    if (task)
+        (void)snprintf(task->comm, sizeof(task->comm), "%s", comm);
 }
 
 /* One whose files hang, or whose user has let too many hang: it is not placed and not forgotten, and the former is
@@ -323,33 +327,25 @@ static int refresh_cpuset(Probe *probe, World *world, Process *process, SeenProc
     return 0;
 }
 
-/* The same of one of very many threads, whose CPU times the kernel sums up for us: 8 ms of 25,000. Those are read by
- * the full look; what else there is, its first thread says as well. */
-static int glance_large(Probe *probe, World *world, Process *process)
-{
-    ProcStat stat;
-
-    if (subject_look_up_stat(probe, process->pid, process->pid, &stat) < 0 ||
-        stat.start_ticks != process->start_ticks || strcmp(stat.comm, process->comm) != 0 ||
-        stat.state == 'Z' || stat.state == 'X' || stat.num_threads != count_threads(world, process))
-        return 1;
-    refresh_numbers(probe, process, &stat, process->cpu_permille);
-    return 0;
-}
-
-/* The short look at a process in the World. Returns 0; 1: it needs the full one. */
+/* The short look at a process in the World. Returns 0; 1: it needs the full one. Of one of very many threads the kernel
+ * sums up their CPU times for us, 8 ms of 25,000: those are read by the full look; what else there is, its first thread
+ * says as well. */
 static int glance(Probe *probe, World *world, Process *process, SeenProcess *seen, uint64_t now_usec)
 {
+    bool large = process->n_threads > probe_batch(probe) / THREADS_BATCH_SHARE;
     ProcStat stat;
 
-    if (process->n_threads > probe_batch(probe) / THREADS_BATCH_SHARE)
-        return probe_unfinished(probe) ? 0 : glance_large(probe, world, process);
-    if (subject_look_up_stat(probe, process->pid, 0, &stat) < 0 || stat.start_ticks != process->start_ticks ||
-        strcmp(stat.comm, process->comm) != 0 || is_gone_state(&stat) ||
+    if (large && probe_unfinished(probe))
+        return 0;
+    if (subject_look_up_stat(probe, process->pid, large ? process->pid : 0, &stat) < 0 ||
+        stat.start_ticks != process->start_ticks || strcmp(stat.comm, process->comm) != 0 ||
+        (large ? has_ended(&stat) : is_gone_state(&stat)) ||
         stat.num_threads != count_threads(world, process))
         return 1;
-    refresh_numbers(probe, process, &stat, cpu_permille(probe, seen, &stat, now_usec));
-    note_numbers(seen, &stat, now_usec);
+    refresh_numbers(probe, process, &stat,
+                    large ? process->cpu_permille : cpu_permille(probe, seen, &stat, now_usec));
+    if (!large)
+        note_numbers(seen, &stat, now_usec);
     return 0;
 }
 
