@@ -2,6 +2,7 @@
 
 #include "fence-tree.h"
 
+#include "../machine.h"
 #include "../temp-tree.h"
 #include "act/fence/place.h"
 
@@ -167,9 +168,7 @@ static void add_process(Tree *t, pid_t pid, const char *cgroup, const char *unit
 
 static int setup(void **state)
 {
-    TopologyOptions options = {.synthetic = "numa:2(memory=1GB) pu:4"};
     Tree *t = calloc(1, sizeof(*t));
-    char *error = NULL;
 
     if (!t)
         return -1;
@@ -181,7 +180,7 @@ static int setup(void **state)
     tree_write(t, "proc/sys/kernel/osrelease", "6.12.1-test\n");
     tree_write(t, "sys/devices/system/cpu/possible", "0-7\n");
 
-    assert_int_equal(topology_load(&options, &t->topology, &error), 0);
+    t->topology = test_machine("numa:2(memory=1GB) pu:4");
     assert_int_equal(world_new(t->topology, &t->world), 0);
     for (unsigned i = 0; i < t->topology->cpu_limit; i++)
         t->world->cpus[i].online = t->world->cpus[i].usable = true;

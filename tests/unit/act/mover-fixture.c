@@ -2,6 +2,7 @@
 
 #include "mover-fixture.h"
 
+#include "../machine.h"
 #include "base/time.h"
 
 #include <dirent.h>
@@ -45,15 +46,14 @@ void mover_await_no_threads(MoverFixture *f)
 
 int mover_setup(void **state, const char *synthetic)
 {
-    const TopologyOptions options = {.synthetic = synthetic};
     MoverFixture *f = &fixture;
-    char *error = NULL;
 
     machine_init(&f->machine);
     f->to = hwloc_bitmap_alloc();
     *state = f;
-    if (!f->to || hwloc_bitmap_only(f->to, 1) < 0 || topology_load(&options, &f->topology, &error) < 0)
+    if (!f->to || hwloc_bitmap_only(f->to, 1) < 0)
         return -1;
+    f->topology = test_machine(synthetic);
     f->order =
         (MoverOrder){.pid = MACHINE_PID, .start_ticks = MACHINE_START, .to_nodes = f->to, .userdata = 42};
     return mover_new(&machine_ops, &f->machine, -1, f->topology, &f->mover);

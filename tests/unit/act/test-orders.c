@@ -2,6 +2,7 @@
 
 /* The orders of plans, on a mover over a machine in memory. */
 
+#include "../machine.h"
 #include "act/orders.h"
 #include "mover-machine.h"
 
@@ -22,16 +23,15 @@ static Fixture fixture;
 
 static int setup(void **state)
 {
-    const TopologyOptions options = {.synthetic = "numa:4 core:2 pu:1"};
     Fixture *f = &fixture;
     Mover *mover = NULL;
-    char *error = NULL;
 
     machine_init(&f->machine);
     f->to = hwloc_bitmap_alloc();
     *state = f;
-    if (!f->to || hwloc_bitmap_only(f->to, 1) < 0 || topology_load(&options, &f->topology, &error) < 0)
+    if (!f->to || hwloc_bitmap_only(f->to, 1) < 0)
         return -1;
+    f->topology = test_machine("numa:4 core:2 pu:1");
     f->action = (PlanAction){
         .kind = PLAN_KIND_MOVE_PAGES,
         .subject = {.pid = MACHINE_PID, .start_ticks = MACHINE_START},

@@ -3,9 +3,9 @@
 /* ctl/diagnose/verdict.h: each verdict at least once, with somebody else's pin and cpuset, and work that is well where
  * it is. */
 
+#include "../machine.h"
 #include "ctl-test.h"
 #include "ctl/diagnose/verdict.h"
-#include "topo/topology.h"
 
 #define GIB (1ULL << 30)
 
@@ -209,12 +209,7 @@ static void run_case(const Case *c, const Topology *topology, Diagnosis *ret)
 
 static Topology *two_nodes(void)
 {
-    TopologyOptions options = {.synthetic = "node:2 core:4 pu:1 distances=10,21,21,10"};
-    Topology *topology = NULL;
-    char *error = NULL;
-
-    assert_int_equal(topology_load(&options, &topology, &error), 0);
-    return topology;
+    return test_machine("node:2 core:4 pu:1 distances=10,21,21,10");
 }
 
 static void test_verdicts(void **state)
@@ -242,12 +237,9 @@ static void test_verdicts(void **state)
 
 static void test_one_node(void **state)
 {
-    CLEANUP(topology_unref_p) Topology *topology = NULL;
-    TopologyOptions options = {.synthetic = "node:1 core:4 pu:1"};
-    char *error = NULL;
+    CLEANUP(topology_unref_p) Topology *topology = test_machine("node:1 core:4 pu:1");
     Diagnosis d;
 
-    assert_int_equal(topology_load(&options, &topology, &error), 0);
     run_case(&(Case){.run = {1000, 0}, .bytes = {GIB, 0}}, topology, &d);
     assert_int_equal(d.verdict, DIAGNOSE_ONE_NODE);
     /* Waiting is the same with one. */

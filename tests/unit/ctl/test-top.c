@@ -2,6 +2,7 @@
 
 /* What `top` shows, without a terminal and without a daemon. */
 
+#include "../machine.h"
 #include "base/parse.h"
 #include "ctl-test.h"
 #include "ctl/top/draw.h"
@@ -269,13 +270,10 @@ static PolicySet *make_policies(const char *text)
 /* Four CPUs on nodes 0 and 1, one idle, one waited for, one offline, one lent to a thread of the only process. */
 static World *make_world(void)
 {
-    const TopologyOptions options = {.synthetic = "pack:2 [numa] l3:1 core:2 pu:1"};
     const uint64_t bytes[] = {1 << 20, 3 << 20};
-    CLEANUP(topology_unref_p) Topology *topology = NULL;
-    CLEANUP_FREE char *error = NULL;
+    CLEANUP(topology_unref_p) Topology *topology = test_machine("pack:2 [numa] l3:1 core:2 pu:1");
     World *world = NULL;
 
-    assert_int_equal(topology_load(&options, &topology, &error), 0);
     assert_int_equal(world_new(topology, &world), 0);
     world->now_usec = 5000000;
     world->cpus[0] = (CpuLoad){.online = true, .usable = true, .idle_since_usec = 4000000};

@@ -20,11 +20,8 @@ static void put_counter(Bench *b, const char *group, unsigned cache, const char 
 /* Two nodes of two caches of two CPUs; the operating system calls the second one 3. */
 static Topology *make_machine(Bench *b)
 {
-    const TopologyOptions options = {.synthetic = "pack:2 [numa] l3:2 core:2 pu:1"};
-    CLEANUP_FREE char *error = NULL;
-    Topology *topology = NULL;
+    Topology *topology = test_machine("pack:2 [numa] l3:2 core:2 pu:1");
 
-    assert_int_equal(topology_load(&options, &topology, &error), 0);
     topology->nodes[1].os_index = 3;
     for (unsigned cpu = 0; cpu < 8; cpu++) {
         char path[128];

@@ -2,8 +2,8 @@
 
 /* What a change of home was worth: the looks before it against those after, when there are enough of both. */
 
+#include "../machine.h"
 #include "daemon/tables/gains.h"
-#include "unit-test.h"
 #include "world/load.h"
 
 #define SEC 1000000ULL
@@ -18,15 +18,13 @@ typedef struct Fixture {
 /* One process of one thread in one group, on two nodes of two CPUs. */
 static int setup(void **state)
 {
-    TopologyOptions options = {.synthetic = "numa:2 core:2 pu:1"};
     Fixture *f = calloc(1, sizeof(*f));
     Process process = {.pid = 100, .start_ticks = 7, .workload = {0}, .group = {0}};
     Task task = {
         .tid = 100, .process = {0}, .start_ticks = 7, .last_cpu = {0}, .lease = -1, .home_node = NODE_NONE};
-    char *error = NULL;
 
     assert_non_null(f);
-    assert_int_equal(topology_load(&options, &f->topology, &error), 0);
+    f->topology = test_machine("numa:2 core:2 pu:1");
     assert_int_equal(world_new(f->topology, &f->world), 0);
     f->world->now_usec = 1000 * SEC;
     assert_int_equal(world_add_workload(f->world, "db", 0), 0);

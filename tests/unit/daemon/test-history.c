@@ -2,8 +2,8 @@
 
 /* The last day: what is summed up in a step, when one begins, and which are kept. */
 
+#include "../machine.h"
 #include "daemon/tables/history.h"
-#include "unit-test.h"
 #include "world/load.h"
 
 #define SEC         1000000ULL
@@ -20,12 +20,10 @@ typedef struct Fixture {
 /* Workloads of one process of one thread each, on two nodes of two CPUs. The last ones run most. */
 static int setup(void **state)
 {
-    TopologyOptions options = {.synthetic = "numa:2 core:2 pu:1"};
     Fixture *f = calloc(1, sizeof(*f));
-    char *error = NULL;
 
     assert_non_null(f);
-    assert_int_equal(topology_load(&options, &f->topology, &error), 0);
+    f->topology = test_machine("numa:2 core:2 pu:1");
     assert_int_equal(world_new(f->topology, &f->world), 0);
     f->world->now_usec = 1000 * SEC;
     for (int i = 0; i < (int)N_WORKLOADS; i++) {

@@ -3,6 +3,7 @@
 /* The memory of explain: bounded, in order, and independent of the World it was told about. */
 
 #include "../cpu-list.h"
+#include "../machine.h"
 #include "daemon/tables/moves.h"
 
 typedef struct Fixture {
@@ -14,14 +15,12 @@ typedef struct Fixture {
 /* A World of four CPUs with one process of two threads in one workload. */
 static int setup(void **state)
 {
-    TopologyOptions options = {.synthetic = "package:1 numa:1 core:4 pu:1"};
     Fixture *f = calloc(1, sizeof(*f));
-    char *error = NULL;
     Process process = {.pid = 100, .start_ticks = 7, .workload = {0}, .group = {0}};
     Task task = {.process = {0}, .start_ticks = 7, .last_cpu = CPU_NONE};
 
     assert_non_null(f);
-    assert_int_equal(topology_load(&options, &f->topology, &error), 0);
+    f->topology = test_machine("package:1 numa:1 core:4 pu:1");
     assert_int_equal(world_new(f->topology, &f->world), 0);
     f->world->now_usec = 1000;
     assert_int_equal(world_add_workload(f->world, "jvm", 0), 0);

@@ -3,17 +3,15 @@
 #include "fixture.h"
 
 #include "../cpu-list.h"
+#include "../machine.h"
 #include "base/time.h"
 #include "world/load.h"
 
 void fixture_init(Fixture *f, const char *synthetic)
 {
-    CLEANUP(topology_unref_p) Topology *topology = NULL;
-    CLEANUP_FREE char *error = NULL;
+    CLEANUP(topology_unref_p) Topology *topology = test_machine(synthetic);
 
     *f = (Fixture){.limits = {.cross_node_moves_per_sec = 1000, .cross_node_burst = 1000}};
-    if (topology_load(&(TopologyOptions){.synthetic = synthetic}, &topology, &error) < 0)
-        fail_msg("%s", error);
     assert_int_equal(world_new(topology, &f->world), 0);
     f->world->now_usec = 1000000000;
     f->world->tick = 1000;

@@ -3,6 +3,7 @@
 /* A process that is looked at: whose work begins and ends, and when a plan should know of it. */
 
 #include "../cpu-list.h"
+#include "../machine.h"
 #include "fixture.h"
 #include "plan/memory/watch.h"
 
@@ -34,11 +35,7 @@ static void add_thread(pid_t tid, uint16_t run)
 
 static int setup(void **state)
 {
-    const TopologyOptions options = {.synthetic = "numa:2 l3:1 core:2 pu:1"};
-    CLEANUP_FREE char *error = NULL;
-
-    if (topology_load(&options, &topology, &error) < 0)
-        fail_msg("%s", error);
+    topology = test_machine("numa:2 l3:1 core:2 pu:1");
     assert_int_equal(world_new(topology, &world), 0);
     world->now_usec = 1000000;
     assert_int_equal(world_add_workload(world, "work", 0), 0);

@@ -3,6 +3,7 @@
 /* What a policy's text means: defaults, values, [Match] sections, settings, and every kind of bad input. */
 
 #include "../conf/conf-test.h"
+#include "../machine.h"
 #include "policy/policy.h"
 
 #include <hwloc/bitmap.h>
@@ -10,13 +11,9 @@
 /* Nodes 0 and 1 with two CPUs each, node 4 with memory only. Just what policy_parse() may look at. */
 static Topology *machine_new(void)
 {
-    Topology *topology = NULL;
-    char *error = NULL;
     /* Synthetic descriptions number nodes from 0, so the third is made node 4 by hand. */
-    TopologyOptions options = {.synthetic = "node:3 core:2 pu:1"};
+    Topology *topology = test_machine("node:3 core:2 pu:1");
 
-    assert_int_equal(topology_load(&options, &topology, &error), 0);
-    assert_null(error);
     topology->nodes[2].os_index = 4;
     topology->nodes[2].n_cpus = 0;
     hwloc_bitmap_zero(topology->nodes[2].cpus);

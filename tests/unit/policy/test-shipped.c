@@ -4,6 +4,7 @@
  * adapted. */
 
 #include "../conf/conf-test.h"
+#include "../machine.h"
 #include "policy/policy.h"
 
 static const char *arg_source = ".";
@@ -42,12 +43,9 @@ static void test_load(void **state)
 /* As they are, they fit the smallest machine, and make no change on any. */
 static void test_harmless(void **state)
 {
-    CLEANUP(topology_unref_p) Topology *topology = NULL;
+    CLEANUP(topology_unref_p) Topology *topology = test_machine("node:1 core:1 pu:1");
     CLEANUP(policy_set_free_p) PolicySet *set = NULL;
-    TopologyOptions options = {.synthetic = "node:1 core:1 pu:1"};
-    char *error = NULL;
 
-    assert_int_equal(topology_load(&options, &topology, &error), 0);
     set = load(topology);
     for (size_t i = 0; i < set->n_policies; i++)
         assert_true(set->policies[i]->mode == POLICY_MODE_NONE ||

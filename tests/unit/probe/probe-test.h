@@ -5,6 +5,7 @@
  * test says. */
 
 #include "../cpu-list.h"
+#include "../machine.h"
 #include "../temp-tree.h"
 #include "base/root.h"
 #include "probe/probe.h"
@@ -80,13 +81,9 @@ static inline int bench_assign(void *userdata, World *world, Process *process, s
 
 static inline World *bench_world(void)
 {
-    const TopologyOptions options = {.synthetic = "numa:2 core:2 pu:1"};
-    CLEANUP(topology_unref_p) Topology *topology = NULL;
-    CLEANUP_FREE char *error = NULL;
+    CLEANUP(topology_unref_p) Topology *topology = test_machine("numa:2 core:2 pu:1");
     World *world = NULL;
 
-    if (topology_load(&options, &topology, &error) < 0)
-        fail_msg("%s", error);
     assert_int_equal(world_new(topology, &world), 0);
     assert_int_equal(world_add_workload(world, "test", 0), 0);
     return world;

@@ -31,11 +31,8 @@ static void put_cache(Bench *b, unsigned cpu, unsigned index, unsigned level, un
 /* Two nodes of two caches of two CPUs: caches 0, 1 and 16, 17. */
 static Topology *make_machine(Bench *b)
 {
-    const TopologyOptions options = {.synthetic = "pack:2 [numa] l3:2 core:2 pu:1"};
-    CLEANUP_FREE char *error = NULL;
-    Topology *topology = NULL;
+    Topology *topology = test_machine("pack:2 [numa] l3:2 core:2 pu:1");
 
-    assert_int_equal(topology_load(&options, &topology, &error), 0);
     for (unsigned cpu = 0; cpu < 8; cpu++) {
         put_cache(b, cpu, 0, 1, 99);
         put_cache(b, cpu, 2, 4, 98);
@@ -134,9 +131,7 @@ static void test_of_node(void **state)
         {.cache = 16, .llc = 2, .total_bytes = 70},
     };
     const Bandwidth rate = {.domains = domains, .n = ARRAY_SIZE(domains)};
-    const TopologyOptions options = {.synthetic = "pack:1 l3:1 group:2 [numa] core:2 pu:1"};
     CLEANUP(topology_unref_p) Topology *topology = NULL, *shared = NULL;
-    CLEANUP_FREE char *error = NULL;
     uint64_t bytes = 0;
     Bench b;
 
@@ -145,7 +140,7 @@ static void test_of_node(void **state)
     assert_true(bandwidth_of_node(&rate, topology, 0, &bytes));
     assert_int_equal(bytes, 11);
     assert_false(bandwidth_of_node(&rate, topology, 1, &bytes)); /* one of its two is not known */
-    assert_int_equal(topology_load(&options, &shared, &error), 0);
+    shared = test_machine("pack:1 l3:1 group:2 [numa] core:2 pu:1");
     assert_int_equal(shared->n_llcs, 1);
     assert_int_equal(shared->n_nodes, 2);
     assert_false(bandwidth_of_node(&rate, shared, 0, &bytes));

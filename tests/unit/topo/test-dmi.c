@@ -2,9 +2,9 @@
 
 /* What the modules of memory can transfer, by tables put together here. */
 
+#include "../machine.h"
 #include "topo/build.h"
 #include "topo/dmi.h"
-#include "unit-test.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -130,11 +130,8 @@ static void test_cut_off(void **state)
 static void test_divided(void **state)
 {
     for (unsigned i = 0; i < 3; i++) {
-        CLEANUP(topology_unref_p) Topology *t = NULL;
-        CLEANUP_FREE char *error = NULL;
+        CLEANUP(topology_unref_p) Topology *t = test_machine("numa:2 l3:1 core:2 pu:1");
 
-        assert_int_equal(
-            topology_load(&(TopologyOptions){.synthetic = "numa:2 l3:1 core:2 pu:1"}, &t, &error), 0);
         t->nodes[0].memory_bytes = 3ULL << 30;
         t->nodes[1].memory_bytes = 1ULL << 30;
         t->nodes[1].n_cpus = i == 1 ? 0 : t->nodes[1].n_cpus;

@@ -2,8 +2,8 @@
 
 /* The vectors of P5: the formula alone, and through whole machines. */
 
+#include "../machine.h"
 #include "topo/imbalance.h"
-#include "unit-test.h"
 
 static void test_base(void **state)
 {
@@ -44,12 +44,8 @@ static void test_adjust(void **state)
 /* The domains of `description` above the LLC have these allowed imbalances, the node's first. */
 static void check_domains(const char *description, uint32_t n, const uint32_t imb[])
 {
-    TopologyOptions options = {.synthetic = description};
-    CLEANUP(topology_unref_p) Topology *topology = NULL;
-    char *error = NULL;
+    CLEANUP(topology_unref_p) Topology *topology = test_machine(description);
 
-    if (topology_load(&options, &topology, &error) < 0)
-        fail_msg("%s", error);
     assert_int_equal(topology->n_domains, n);
     for (uint32_t i = 0; i < n; i++) {
         assert_int_equal(topology->domains[i].imb_numa_nr, imb[i]);
@@ -76,13 +72,11 @@ static void test_machines(void **state)
  * spans three nodes, and from an outer one two. */
 static void test_row(void **state)
 {
-    TopologyOptions options = {.synthetic = "numa:4 l3:1 core:4 pu:1 "
-                                            "distances=10,15,20,25,15,10,15,20,20,15,10,15,25,20,15,10"};
-    CLEANUP(topology_unref_p) Topology *topology = NULL;
+    CLEANUP(topology_unref_p)
+    Topology *topology = test_machine("numa:4 l3:1 core:4 pu:1 "
+                                      "distances=10,15,20,25,15,10,15,20,20,15,10,15,25,20,15,10");
     const uint32_t span[] = {4, 12, 16, 16}, distance[] = {10, 15, 20, 25};
-    char *error = NULL;
 
-    assert_int_equal(topology_load(&options, &topology, &error), 0);
     assert_int_equal(topology->n_domains, ARRAY_SIZE(span));
     for (size_t i = 0; i < ARRAY_SIZE(span); i++) {
         assert_int_equal(topology->domains[i].span, span[i]);

@@ -4,17 +4,14 @@
 /* A small World to test with: two nodes of two cores with two threads each. */
 
 #include "../cpu-list.h"
+#include "../machine.h"
 #include "world/world.h"
 
 static inline World *sample_empty(void)
 {
-    const TopologyOptions options = {.synthetic = "numa:2 l3:1 core:2 pu:2"};
-    CLEANUP(topology_unref_p) Topology *topology = NULL;
-    CLEANUP_FREE char *error = NULL;
+    CLEANUP(topology_unref_p) Topology *topology = test_machine("numa:2 l3:1 core:2 pu:2");
     World *world = NULL;
 
-    if (topology_load(&options, &topology, &error) < 0)
-        fail_msg("%s", error);
     assert_int_equal(world_new(topology, &world), 0);
     world->now_usec = 1000000;
     return world;
