@@ -53,9 +53,8 @@ static void test_by_node(void **state)
 {
     CLEANUP(top_snapshot_free_p) TopSnapshot *first = NULL, *second = NULL, *third = NULL;
     CLEANUP(traffic_done) TopTraffic traffic = {0};
-    Bench b;
+    Bench b = bench_make();
 
-    bench_make(&b);
     traffic = (TopTraffic){.root_fd = b.root_fd, .topology = make_machine(&b)};
     first = look(&traffic);
     assert_false(first->nodes[0].bandwidth_known || first->nodes[1].bandwidth_known);
@@ -80,9 +79,8 @@ static void test_nothing_to_count(void **state)
 {
     CLEANUP(top_snapshot_free_p) TopSnapshot *first = NULL, *second = NULL, *third = NULL;
     CLEANUP(traffic_done) TopTraffic traffic = {0}, none = {0};
-    Bench b;
+    Bench b = bench_make();
 
-    bench_make(&b);
     none.root_fd = b.root_fd;
     first = look(&none); /* not mounted; not even the topology is loaded */
     assert_null(none.topology);

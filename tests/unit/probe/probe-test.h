@@ -250,9 +250,10 @@ static inline void put_cpus(Bench *b, unsigned i0, unsigned i1, unsigned i2, uns
 }
 
 /* A tree with four idle CPUs on control groups of version 2, and nobody in it. */
-static inline void bench_make(Bench *b)
+static inline Bench bench_make(void)
 {
-    *b = (Bench){.path = test_tree_new()};
+    Bench bench = {.path = test_tree_new()}, *b = &bench;
+
     put_cpus(b, 1000, 1000, 1000, 1000);
     put(b, "proc/self/schedstat", "1 1 1\n");
     put(b, "sys/devices/system/cpu/online", "0-3\n");
@@ -262,4 +263,5 @@ static inline void bench_make(Bench *b)
     put(b, "sys/fs/cgroup/app.slice/cpuset.cpus.effective", "0-3\n");
     b->root_fd = root_open(b->path);
     assert_true(b->root_fd >= 0);
+    return bench;
 }

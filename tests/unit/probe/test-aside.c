@@ -298,10 +298,9 @@ static void discover_until(Bench *b, pid_t pid, bool known)
 /* A discovery goes on past a process whose environment hangs, and takes it when that can be read. */
 static void test_discovery(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
     int fd, fifo;
 
-    bench_make(&b);
     put_process(&b, &(FakeTask){.pid = 100});
     put_process(&b, &(FakeTask){.pid = 101});
     put(&b, "proc/101/environ", "A=1");
@@ -327,10 +326,9 @@ static void test_discovery(void **state)
 /* One that is known already stays when it cannot be asked again. */
 static void test_known_stays(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
     int fd, fifo;
 
-    bench_make(&b);
     put_process(&b, &(FakeTask){.pid = 100});
     put(&b, "proc/100/environ", "A=1");
     bench_start(&b, &(ProbeOptions){.aside = true});
@@ -371,10 +369,9 @@ static int look_at(void *userdata, const ProbeSubject *subject)
 /* Who has time is told when the answer comes. */
 static void test_waits(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
     pthread_t thread;
 
-    bench_make(&b);
     put_process(&b, &(FakeTask){.pid = 100});
     assert_int_equal(mkfifoat(b.root_fd, "proc/100/environ", 0600), 0);
     bench_start(&b, &(ProbeOptions){.aside = true, .aside_wait_usec = 60000000});

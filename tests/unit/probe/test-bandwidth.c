@@ -56,9 +56,8 @@ static void test_domains(void **state)
     static const char *const files[] = {"cpus", "cpus_list", "mode", "schemata", "size", "tasks"};
     CLEANUP(bandwidth_done) Bandwidth before = {0}, after = {0}, rate = {0};
     CLEANUP(topology_unref_p) Topology *topology = NULL;
-    Bench b;
+    Bench b = bench_make();
 
-    bench_make(&b);
     topology = make_machine(&b);
 
     /* Not mounted; and mounted by a processor that counts something else. */
@@ -133,9 +132,8 @@ static void test_of_node(void **state)
     const Bandwidth rate = {.domains = domains, .n = ARRAY_SIZE(domains)};
     CLEANUP(topology_unref_p) Topology *topology = NULL, *shared = NULL;
     uint64_t bytes = 0;
-    Bench b;
+    Bench b = bench_make();
 
-    bench_make(&b);
     topology = make_machine(&b);
     assert_true(bandwidth_of_node(&rate, topology, 0, &bytes));
     assert_int_equal(bytes, 11);

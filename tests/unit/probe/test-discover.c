@@ -13,9 +13,8 @@ static void discover_all(Bench *b)
 
 static void test_asked_once(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
 
-    bench_make(&b);
     put_process(&b, &(FakeTask){.pid = 100});
     put_process(&b, &(FakeTask){.pid = 101});
     put_process(&b, &(FakeTask){.pid = 102});
@@ -45,9 +44,8 @@ static void test_asked_once(void **state)
 /* exec() and a move to another cgroup are a new question. */
 static void test_identity_changes(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
 
-    bench_make(&b);
     put_process(&b, &(FakeTask){.pid = 100, .comm = "sh"});
     bench_start(&b, NULL);
     b.except = 100;
@@ -75,9 +73,8 @@ static void test_identity_changes(void **state)
 /* Whatever its number, a process that was met between fork and exec is known by its program at the next discovery. */
 static void test_met_before_exec(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
 
-    bench_make(&b);
     for (pid_t pid = 100; pid < 108; pid++)
         put_process(&b, &(FakeTask){.pid = pid, .comm = "sh"});
     bench_start(&b, NULL);
@@ -95,10 +92,9 @@ static void test_met_before_exec(void **state)
 /* Seen in several passes before it calls exec(2), and all the same not only in its turn. */
 static void test_long_before_exec(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
     pid_t pid;
 
-    bench_make(&b);
     bench_start(&b, NULL);
     bench_discover(&b);
     b.decision = PROBE_DECISION_IGNORE;
@@ -118,9 +114,8 @@ static void test_long_before_exec(void **state)
 
 static void test_wants(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
 
-    bench_make(&b);
     put_process(&b, &(FakeTask){.pid = 100});
     put(&b, "proc/100/environ", "A=1");
     {
@@ -152,9 +147,8 @@ static void test_wants(void **state)
 
 static void test_pid_is_reused(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
 
-    bench_make(&b);
     put_process(&b, &(FakeTask){.pid = 100, .start = 1000});
     bench_start(&b, NULL);
     bench_discover(&b);
@@ -171,9 +165,8 @@ static void test_pid_is_reused(void **state)
 
 static void test_ignored_pid_is_reused(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
 
-    bench_make(&b);
     put_process(&b, &(FakeTask){.pid = 100, .flags = 0x00200000}); /* a kernel thread */
     bench_start(&b, NULL);
     bench_discover(&b);
@@ -186,9 +179,8 @@ static void test_ignored_pid_is_reused(void **state)
 
 static void test_threads_come_and_go(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
 
-    bench_make(&b);
     put_process(&b, &(FakeTask){.pid = 100});
     bench_start(&b, NULL);
     bench_discover(&b);
@@ -220,9 +212,8 @@ static void test_threads_come_and_go(void **state)
 
 static void test_tid_is_reused(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
 
-    bench_make(&b);
     put_process(&b, &(FakeTask){.pid = 100, .n_threads = 2});
     put_thread(&b, &(FakeTask){.pid = 100, .tid = 101, .n_threads = 2, .start = 5});
     bench_start(&b, NULL);
@@ -237,9 +228,8 @@ static void test_tid_is_reused(void **state)
 /* No policy wants it (now): it stays until our masks are off it. */
 static void dismiss(ProbeDecision decision)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
 
-    bench_make(&b);
     put_process(&b, &(FakeTask){.pid = 100});
     put_process(&b, &(FakeTask){.pid = 101});
     bench_start(&b, NULL);
@@ -272,9 +262,8 @@ static void test_dismissed(void **state)
 
 static void test_process_numbers(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
 
-    bench_make(&b);
     put_process(&b, &(FakeTask){.pid = 100, .ticks = 500});
     bench_start(&b, NULL);
     b.except = 100;
@@ -293,10 +282,9 @@ static void test_process_numbers(void **state)
 
 static void test_hotplug(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
     hwloc_bitmap_t reserved = hwloc_bitmap_alloc();
 
-    bench_make(&b);
     put(&b, "sys/devices/system/cpu/isolated", "3\n");
     put_process(&b, &(FakeTask){.pid = 100, .mask = "0-2"}); /* as isolcpus= leaves everybody */
     hwloc_bitmap_set(reserved, 0);
@@ -328,9 +316,8 @@ static void test_hotplug(void **state)
 
 static void test_own_cpuset_changes(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
 
-    bench_make(&b);
     put_process(&b, &(FakeTask){.pid = 50, .cgroup = "/numaplace.slice"});
     put(&b, "sys/fs/cgroup/numaplace.slice/cpuset.cpus.effective", "0-3\n");
     bench_start(&b, &(ProbeOptions){.self = 50});
@@ -344,10 +331,9 @@ static void test_own_cpuset_changes(void **state)
  * known. */
 static void test_cpus_change_before_a_new_probe(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
     Probe *before;
 
-    bench_make(&b);
     put(&b, "sys/devices/system/cpu/online", "0-1\n");
     bench_start(&b, NULL);
     put(&b, "sys/devices/system/cpu/online", "0-2\n");
@@ -365,9 +351,8 @@ static void test_cpus_change_before_a_new_probe(void **state)
 /* A World of its own is filled anew, and the old one's descriptors are given back. */
 static void test_world_is_replaced(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
 
-    bench_make(&b);
     put_process(&b, &(FakeTask){.pid = 100});
     put_process(&b, &(FakeTask){.pid = 200});
     bench_start(&b, NULL);
@@ -386,10 +371,9 @@ static void test_world_is_replaced(void **state)
 /* Whoever forks all day leaves nothing behind. */
 static void test_no_growth(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
     size_t pool = 0;
 
-    bench_make(&b);
     bench_start(&b, NULL);
     for (pid_t round = 0; round < 40; round++) {
         for (pid_t i = 0; i < 20; i++) {
@@ -423,9 +407,8 @@ static void glance(Bench *b, const char *loadavg)
 
 static void test_newcomers(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
 
-    bench_make(&b);
     put(&b, "proc/loadavg", "0.20 0.18 0.12 1/80 11206\n");
     bench_start(&b, NULL);
     bench_discover(&b);
@@ -484,9 +467,8 @@ static void assert_born(const Bench *b, const char *expected)
 /* Each process once, whether or not anybody wants it; but for kernel threads. */
 static void test_born(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
 
-    bench_make(&b);
     put_process(&b, &(FakeTask){.pid = 100, .start = 1000});
     put_process(&b, &(FakeTask){.pid = 101, .start = 1000, .flags = 0x00200000});
     bench_start(&b, NULL);
@@ -515,9 +497,8 @@ static void test_born(void **state)
 /* What is read in every discovery stays open, and is read anew. */
 static void test_lists_of_cpus_stay_open(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
 
-    bench_make(&b);
     put(&b, "sys/devices/system/cpu/online", "0-3\n");
     put(&b, "sys/devices/system/cpu/isolated", "\n");
     bench_start(&b, NULL);
@@ -537,9 +518,8 @@ static void test_lists_of_cpus_stay_open(void **state)
 /* The listing of /proc is used again while no number is given out, but not for long; who has ended is found without. */
 static void test_listed_when_somebody_began(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
 
-    bench_make(&b);
     put(&b, "proc/loadavg", "0.20 0.18 0.12 1/80 100\n");
     put_process(&b, &(FakeTask){.pid = 100});
     bench_start(&b, NULL);

@@ -37,7 +37,7 @@ static int setup(void **state)
 {
     const EvidenceMachine machine = {.abilities[EVIDENCE_KERNEL].works = true};
 
-    bench_make(&b);
+    b = bench_make();
     b.world = bench_world();
     return evidence_crew_new(&machine, b.root_fd, b.world->topology, &crew);
 }

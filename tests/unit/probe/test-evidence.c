@@ -52,7 +52,7 @@ static Bench b;
 
 static int setup(void **state)
 {
-    bench_make(&b);
+    b = bench_make();
     b.world = bench_world();
     return 0;
 }

@@ -11,7 +11,7 @@ static const ProbeOptions options = {.batch = BATCH};
 
 static void make(Bench *b, const ProbeOptions *how)
 {
-    bench_make(b);
+    *b = bench_make();
     put_process(b, &(FakeTask){.pid = 50});
     put_process(b, &(FakeTask){.pid = 100, .n_threads = N_THREADS});
     for (pid_t tid = 101; tid < 100 + (pid_t)N_THREADS; tid++)

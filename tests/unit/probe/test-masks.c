@@ -30,7 +30,7 @@ static void confine(Bench *b, pid_t pid, const char *home)
 
 static void make(Bench *b)
 {
-    bench_make(b);
+    *b = bench_make();
     put_process(b, &(FakeTask){.pid = 100});
     bench_start(b, NULL);
     bench_discover(b);

@@ -16,10 +16,9 @@ static Neighbours read_all(Bench *b)
 
 static void test_none(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
     Neighbours found;
 
-    bench_make(&b);
     /* As the kernel writes them when there is nothing. */
     put(&b, "proc/sys/kernel/numa_balancing", "0\n");
     put(&b, "sys/devices/system/cpu/isolated", "\n");
@@ -51,10 +50,9 @@ static void test_files(void **state)
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-        CLEANUP(bench_close) Bench b = {.root_fd = -1};
+        CLEANUP(bench_close) Bench b = bench_make();
         Neighbours found;
 
-        bench_make(&b);
         put(&b, rows[i].path, "%s", rows[i].text);
         found = read_all(&b);
         for (int k = 0; k < NEIGHBOUR_MAX; k++)
@@ -65,9 +63,8 @@ static void test_files(void **state)
 
 static void test_name_of_the_scheduler(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
 
-    bench_make(&b);
     put(&b, "sys/kernel/sched_ext/state", "enabled\n");
     put(&b, "sys/kernel/sched_ext/root/ops", "rusty\n");
     assert_string_equal(read_all(&b).of[NEIGHBOUR_SCHED_EXT].detail, "rusty");
@@ -76,9 +73,8 @@ static void test_name_of_the_scheduler(void **state)
 /* It gathers nobody where what a process has is never small enough. */
 static void test_caches(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
 
-    bench_make(&b);
     put(&b, "sys/kernel/debug/sched/llc_balancing/enabled", "1\n");
     put(&b, "sys/kernel/debug/sched/llc_balancing/aggr_tolerance", "1\n");
     assert_string_equal(read_all(&b).of[NEIGHBOUR_SCHED_CACHE].detail, "tolerance 1");
@@ -101,9 +97,8 @@ static void test_daemons(void **state)
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-        CLEANUP(bench_close) Bench b = {.root_fd = -1};
+        CLEANUP(bench_close) Bench b = bench_make();
 
-        bench_make(&b);
         put(&b, rows[i].path, "%s", rows[i].text);
         /* Its number outlived it, and then somebody else got it. */
         assert_false(read_all(&b).of[rows[i].kind].present);
@@ -123,9 +118,8 @@ static void test_daemons(void **state)
 static void test_bad(void **state)
 {
     static const char *const pids[] = {"", "\n", "x", "-1", "99999999999999999999", "812 813"};
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
 
-    bench_make(&b);
     put(&b, "proc/812/comm", "numad\n");
     for (size_t i = 0; i < ARRAY_SIZE(pids); i++) {
         put(&b, "run/numad.pid", "%s", pids[i]);
@@ -140,11 +134,10 @@ static void test_bad(void **state)
 
 static void test_long_list(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
     char list[1024] = "1";
     Neighbours found;
 
-    bench_make(&b);
     for (int i = 3; i < 400; i += 2)
         (void)snprintf(list + strlen(list), sizeof(list) - strlen(list), ",%d", i);
     put(&b, "sys/devices/system/cpu/isolated", "%s\n", list);

@@ -87,9 +87,8 @@ static void test_read(void **state)
 {
     MemoryRegions first = {0}, second = {0};
     CLEANUP_CLOSE int dir_fd = -1;
-    Bench b;
+    Bench b = bench_make();
 
-    bench_make(&b);
     put(&b, "proc/100/maps", "1000-3000 rw-p 0 00:00 0\n3000-4000 r-xp 0 08:01 5 /bin/true\n");
     put(&b, "proc/100/numa_maps", "1000 default anon=1 N0=1 kernelpagesize_kB=4\n");
     put(&b, "proc/101/maps", "1000-3000 rw-p 0 00:00 0\n");

@@ -60,23 +60,24 @@ static void put_node(Bench *b, unsigned node, unsigned free_kb)
         node, node, free_kb, node, node, node);
 }
 
-static void make(Bench *b)
+static Bench make(void)
 {
-    bench_make(b);
+    Bench bench = bench_make(), *b = &bench;
+
     put_process(b, &(FakeTask){.pid = 100});
     put_process(b, &(FakeTask){.pid = 101});
     put_maps(b, 100, 1, 2);
     put_maps(b, 101, 3, 0);
     put_node(b, 0, 100);
     put_node(b, 1, 200);
+    return bench;
 }
 
 static void test_known_at_once(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = make();
     const Process *process;
 
-    make(&b);
     start(&b, wants_all, false);
     bench_discover(&b);
     process = bench_process(&b, 100);
@@ -96,10 +97,9 @@ static void test_known_at_once(void **state)
 static void test_pace(void **state)
 {
     static const unsigned at[] = {0, 1, 2, 4, 8, 16, 26, 36, 46};
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = make();
     size_t n = 0;
 
-    make(&b);
     take_away(&b, "proc/101");
     start(&b, wants_all, false);
     for (unsigned second = 0; second < 50; second++) {
@@ -116,9 +116,8 @@ static void test_pace(void **state)
 /* Where nobody's memory is wanted, nothing is read and nothing is known. */
 static void test_not_wanted(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = make();
 
-    make(&b);
     start(&b, NULL, false);
     bench_discover(&b);
     assert_null(bench_process(&b, 100)->node_bytes);
@@ -128,9 +127,8 @@ static void test_not_wanted(void **state)
 
 static void test_wanted_no_more(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = make();
 
-    make(&b);
     start(&b, wants_except, false);
     bench_discover(&b);
     b.except = 100;
@@ -148,10 +146,9 @@ static void test_wanted_no_more(void **state)
 /* What cannot be read is not known, and costs no more than a try every ten seconds. */
 static void test_unreadable(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = make();
     uint64_t n_reads;
 
-    make(&b);
     take_away(&b, "proc/101/numa_maps");
     put(&b, "sys/devices/system/node/node1/meminfo", "Node 1 MemFree: much\n");
     start(&b, wants_all, false);
@@ -187,9 +184,8 @@ static unsigned wants_again(void *userdata, const World *world, const Process *p
 /* What is out of date is looked at, due or not. */
 static void test_again(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = make();
 
-    make(&b);
     start(&b, wants_again, false);
     for (int i = 0; i < 20; i++)
         bench_discover(&b);
@@ -206,9 +202,8 @@ static void test_again(void **state)
 /* Who else moves memory, and who waits for some. */
 static void test_memory_of_the_machine(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = make();
 
-    make(&b);
     start(&b, wants_all, false);
     bench_discover(&b);
     assert_false(b.world->kernel_balances);
@@ -227,10 +222,9 @@ static void test_memory_of_the_machine(void **state)
 /* The kernel's groups are among what is shared, while it makes any. */
 static void test_kernel_groups(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = make();
     static const char status[] = "Name:\tx\nNgid:\t%d\nUid:\t0\t0\t0\t0\nCpus_allowed_list:\t0-3\n";
 
-    make(&b);
     put(&b, "proc/100/maps", "1000-2000 rw-p 00000000 00:00 0 \n");
     put(&b, "proc/101/maps", "1000-2000 rw-s 00000000 00:01 1024 /memfd:x (deleted)\n");
     put_process(&b, &(FakeTask){.pid = 101, .n_threads = 2});
@@ -258,9 +252,8 @@ static void test_kernel_groups(void **state)
 /* exec(2): another program has other memory, and waits for it otherwise. */
 static void test_other_program(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = make();
 
-    make(&b);
     start(&b, wants_all, false);
     for (int i = 0; i < 20; i++)
         bench_discover(&b);
@@ -300,9 +293,8 @@ static void answer(Bench *b)
 /* One that hangs is not known; the others are, and the discovery goes on. What comes late is taken then. */
 static void test_hangs(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = make();
 
-    make(&b);
     hang(&b);
     start(&b, wants_all, true);
     do {
@@ -323,10 +315,9 @@ static void test_hangs(void **state)
 /* Who is new need not wait for the next discovery; who is not, must. */
 static void test_catch_up(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = make();
     uint64_t n_reads;
 
-    make(&b);
     hang(&b);
     start(&b, wants_all, true);
     bench_discover(&b);

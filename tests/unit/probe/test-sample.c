@@ -10,7 +10,7 @@
 
 static void make(Bench *b, const ProbeOptions *options)
 {
-    bench_make(b);
+    *b = bench_make();
     put_process(b, &(FakeTask){.pid = 100, .n_threads = 2});
     put_thread(b, &(FakeTask){.pid = 100, .tid = 101, .n_threads = 2, .cpu = 1});
     bench_start(b, options);
@@ -173,9 +173,8 @@ static void put_cpu_schedstat(Bench *b, uint64_t run_msec, uint64_t wait_msec)
 /* Nanoseconds where they are right; but a lone spinner, which never leaves its CPU, is not taken for idle. */
 static void test_cpu_busy_from_both(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
 
-    bench_make(&b);
     put_cpu_schedstat(&b, 1000, 50);
     bench_start(&b, NULL);
     bench_discover(&b);
@@ -283,10 +282,9 @@ static void test_last_cpu_of_runners(void **state)
 /* Nor is that of who waits while all CPUs are busy: nothing can be lent. */
 static void test_last_cpu_is_not_read_on_a_full_machine(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
     uint64_t n_reads;
 
-    bench_make(&b);
     put_cpu_schedstat(&b, 1000, 0);
     put_process(&b, &(FakeTask){.pid = 100, .n_threads = 2});
     put_thread(&b, &(FakeTask){.pid = 100, .tid = 101, .n_threads = 2, .cpu = 1});
@@ -362,10 +360,9 @@ static void test_quiet(void **state)
 /* A sleeping thread is watched in every tick while a CPU of its home is lent. */
 static void test_quiet_owner_is_watched(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
     Group *owner;
 
-    bench_make(&b);
     put_process(&b, &(FakeTask){.pid = 100});
     put_process(&b, &(FakeTask){.pid = 200});
     bench_start(&b, NULL);

@@ -84,11 +84,10 @@ static unsigned wants_shared(void *userdata, const World *world, const Process *
 
 static void test_probe(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
     const ProbeCallbacks callbacks = {
         .decide = bench_decide, .assign = bench_assign, .wants_memory = wants_shared, .userdata = &b};
 
-    bench_make(&b);
     put_process(&b, &(FakeTask){.pid = 100});
     put(&b, "proc/100/maps",
         "1-2 rw-s 0 00:01 77 /memfd:x (deleted)\n2-3 rw-s 0 00:01 7 /memfd:y (deleted)\n");

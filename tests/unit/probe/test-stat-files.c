@@ -22,11 +22,10 @@ static void expect_read(StatFiles *files, const Bench *b, pid_t pid, pid_t tid, 
 
 static void test_kept(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
     CLEANUP(stat_files_done) StatFiles files;
 
     stat_files_init(&files);
-    bench_make(&b);
     put(&b, "100/stat", "process\n");
     put(&b, "100/task/100/stat", "thread\n");
     expect_read(&files, &b, 100, 0, "process\n");
@@ -49,12 +48,11 @@ static void test_kept(void **state)
 /* Who comes later takes the place, and both are read right. */
 static void test_same_place(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
     CLEANUP(stat_files_done) StatFiles files;
     char path[32];
 
     stat_files_init(&files);
-    bench_make(&b);
     (void)snprintf(path, sizeof(path), "%u/stat", 100 + STAT_FILES);
     put(&b, "100/stat", "one\n");
     put(&b, path, "other\n");
@@ -69,11 +67,10 @@ static void test_same_place(void **state)
 /* A number that is used again: the descriptor says that its task is gone, and the path leads to the new one. */
 static void test_used_again(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
     CLEANUP(stat_files_done) StatFiles files;
 
     stat_files_init(&files);
-    bench_make(&b);
     put(&b, "100/stat", "old\n");
     expect_read(&files, &b, 100, 0, "old\n");
     put(&b, "100/stat", "%s", ""); /* nothing: no task has such a file */
@@ -92,10 +89,9 @@ static void expect_cpuset(const Bench *b, const char *path, int *kept, const cha
 
 static void test_cpuset(void **state)
 {
-    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+    CLEANUP(bench_close) Bench b = bench_make();
     CLEANUP_CLOSE int kept = -1;
 
-    bench_make(&b);
     put(&b, "sys/fs/cgroup/cpuset.cpus.effective", "0-3\n");
     put(&b, "sys/fs/cgroup/a/cpuset.cpus.effective", "0-1\n");
     expect_cpuset(&b, "/a/b", &kept, "0-1");
