@@ -42,14 +42,11 @@ return order;
 static int make_nodes(Topology *topology, uint32_t n)
 {
     uint64_t memory = topology->nodes[0].memory_bytes;
-    TopologyNode *nodes = calloc(n, sizeof(*nodes));
-    uint32_t *distances = calloc((size_t)n * n, sizeof(*distances));
+    CLEANUP_FREE TopologyNode *nodes = calloc(n, sizeof(*nodes));
+    CLEANUP_FREE uint32_t *distances = calloc((size_t)n * n, sizeof(*distances));
 
-    if (!nodes || !distances) {
-        free(nodes);
-        free(distances);
+    if (!nodes || !distances)
         return -ENOMEM;
-    }
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t j = 0; j < n; j++)
             distances[(size_t)i * n + j] = i == j ? DISTANCE_LOCAL : DISTANCE_REMOTE;
@@ -60,12 +57,12 @@ static int make_nodes(Topology *topology, uint32_t n)
     hwloc_bitmap_free(topology->nodes[0].cpus);
     free(topology->nodes);
     free(topology->distances);
-    topology->nodes = nodes;
-    topology->distances = distances;
+    topology->nodes = TAKE_PTR(nodes);
+    topology->distances = TAKE_PTR(distances);
     topology->n_nodes = n;
     for (uint32_t i = 0; i < n; i++) {
-        nodes[i].cpus = hwloc_bitmap_alloc();
-        if (!nodes[i].cpus)
+        topology->nodes[i].cpus = hwloc_bitmap_alloc();
+        if (!topology->nodes[i].cpus)
             return -ENOMEM;
     }
     return 0;
