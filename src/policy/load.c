@@ -99,13 +99,11 @@ static int on_section(void *userdata, const char *section, const char *file, uns
 static int note_setting(Policy *p, uint32_t key, bool reset, unsigned line, ConfReport *report)
 {
     uint32_t file = (uint32_t)(p->n_files - 1);
-    PolicySetting *s;
-    size_t i = 0;
+    size_t i = LOWER_BOUND(k, p->n_settings, p->settings[k].key < key);
 
-    while (i < p->n_settings && p->settings[i].key < key)
-        i++;
     if (i < p->n_settings && p->settings[i].key == key) {
-        s = &p->settings[i];
+        PolicySetting *s = &p->settings[i];
+
         if (s->file == file)
             conf_table_warn_again(&policy_keys[key], s->line, p->files[file], line, report);
         p->n_settings--;

@@ -132,10 +132,8 @@ static int take_nodes(const Pass *pass, Process *process, uint64_t *cost_nsec)
 /* Inserts a group where it belongs, unless it is there. */
 static void add(pid_t *groups, size_t *n, pid_t group)
 {
-    size_t at = 0;
+    size_t at = LOWER_BOUND(i, *n, groups[i] < group);
 
-    while (at < *n && groups[at] < group)
-        at++;
     if ((at < *n && groups[at] == group) || *n == KERNEL_GROUPS_MAX)
         return;
     memmove(&groups[at + 1], &groups[at], (*n - at) * sizeof(*groups));
