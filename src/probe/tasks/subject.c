@@ -106,7 +106,7 @@ static const char *read_exe(Probe *probe, const Subject *subject)
 int subject_read_identity(Probe *probe, Subject *subject, unsigned wants)
 {
     ssize_t n = root_read(subject->fd, "cgroup", probe->cgroup_text, sizeof(probe->cgroup_text));
-    uint64_t hash = 0xcbf29ce484222325ULL;
+    uint64_t hash;
 
     probe->statistics.n_reads++;
     if (probe_error_is_gone((int)n) && probe->features.cgroup != PROBE_CGROUP_NONE)
@@ -121,8 +121,7 @@ int subject_read_identity(Probe *probe, Subject *subject, unsigned wants)
     cgroup_unit(subject->cgroup.main, &subject->unit);
     subject->exe = wants & PROBE_WANTS_EXE ? read_exe(probe, subject) : NULL;
 
-    hash = hash_string(hash, subject->stat.comm);
-    hash = hash_string(hash, subject->cgroup.main);
+    hash = hash_string(subject_hash(subject->stat.comm), subject->cgroup.main);
     hash = hash_string(hash, subject->cgroup.cpuset);
     subject->identity = hash_string(hash, subject->exe);
     return 0;
