@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Trees of files below TMPDIR, for tests that need real ones. */
+/* Trees of files below TMPDIR, for tests that need real ones, and those of the fixtures. */
 
+#include "base/root.h"
 #include "unit-test.h"
 
 #include <errno.h>
@@ -70,6 +71,18 @@ static inline const char *test_mkdir(const char *directory, const char *name)
     test_mkdir_above(path);
     assert_true(mkdir(path, 0755) == 0 || errno == EEXIST);
     return path;
+}
+
+/* Opens one of the fixtures of a room. */
+static inline int test_fixture(const char *room, const char *name)
+{
+    char path[PATH_MAX];
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "%s/%s/%s", getenv("NUMAPLACE_FIXTURES"), room, name);
+    fd = root_open(path);
+    assert_true(fd >= 0);
+    return fd;
 }
 
 /* Writes a file, and makes the directories above it. One that is open already sees the new text, as with the

@@ -106,11 +106,7 @@ static inline void bench_start(Bench *b, const ProbeOptions *options)
 
 static inline void bench_open(Bench *b, const char *tree, const ProbeOptions *options)
 {
-    char path[4096];
-
-    (void)snprintf(path, sizeof(path), "%s/probe/%s", getenv("NUMAPLACE_FIXTURES"), tree);
-    *b = (Bench){.root_fd = root_open(path)};
-    assert_true(b->root_fd >= 0);
+    *b = (Bench){.root_fd = test_fixture("probe", tree)};
     bench_start(b, options);
 }
 

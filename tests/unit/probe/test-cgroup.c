@@ -3,10 +3,8 @@
 /* Control groups: paths, unit names, layouts and cpusets. */
 
 #include "../cpu-list.h"
-#include "base/root.h"
-#include "base/util.h"
+#include "../temp-tree.h"
 #include "probe/tasks/cgroup.h"
-#include "unit-test.h"
 
 static void expect_paths(const char *text, const char *main, const char *cpuset)
 {
@@ -100,17 +98,6 @@ static void test_unit_too_long(void **state)
     assert_string_equal(unit.slice, "system.slice");
 }
 
-static int open_tree(const char *tree)
-{
-    char path[4096];
-    int fd;
-
-    (void)snprintf(path, sizeof(path), "%s/probe/%s", getenv("NUMAPLACE_FIXTURES"), tree);
-    fd = root_open(path);
-    assert_true(fd >= 0);
-    return fd;
-}
-
 static void test_layout(void **state)
 {
     static const struct {
@@ -124,7 +111,7 @@ static void test_layout(void **state)
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-        CLEANUP_CLOSE int fd = open_tree(rows[i].tree);
+        CLEANUP_CLOSE int fd = test_fixture("probe", rows[i].tree);
 
         assert_int_equal(cgroup_layout(fd), rows[i].layout);
         assert_int_equal(cpusets_v1(fd), rows[i].v1);
@@ -133,7 +120,7 @@ static void test_layout(void **state)
 
 static void expect_cpuset(const char *tree, const char *path, const char *expected)
 {
-    CLEANUP_CLOSE int fd = open_tree(tree);
+    CLEANUP_CLOSE int fd = test_fixture("probe", tree);
     CLEANUP_BITMAP hwloc_bitmap_t set = hwloc_bitmap_alloc();
     int r = cgroup_cpuset(fd, cgroup_layout(fd), cpusets_v1(fd), path, NULL, set);
 

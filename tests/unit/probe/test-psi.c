@@ -2,10 +2,9 @@
 
 /* Pressure files, and a trigger where this kernel has them. */
 
-#include "base/root.h"
+#include "../temp-tree.h"
 #include "base/util.h"
 #include "kernel/psi.h"
-#include "unit-test.h"
 
 static void test_parse(void **state)
 {
@@ -54,13 +53,9 @@ static void test_parse_bad(void **state)
 
 static void test_read(void **state)
 {
-    CLEANUP_CLOSE int fd = -1;
-    char path[4096];
+    CLEANUP_CLOSE int fd = test_fixture("probe", "hybrid");
     Psi psi;
 
-    (void)snprintf(path, sizeof(path), "%s/probe/hybrid", getenv("NUMAPLACE_FIXTURES"));
-    fd = root_open(path);
-    assert_true(fd >= 0);
     assert_int_equal(psi_read(fd, "proc/pressure/cpu", &psi), 0);
     assert_int_equal(psi.some.avg10_permille, 12);
     assert_int_equal(psi_read(fd, "/proc/pressure/cpu", &psi), 0);

@@ -2,10 +2,9 @@
 
 /* What stands where in /proc/schedstat, per version and number of fields. */
 
-#include "base/root.h"
+#include "../temp-tree.h"
 #include "base/util.h"
 #include "kernel/schedstat.h"
-#include "unit-test.h"
 
 static int parse(const char *text, Schedstat *ret)
 {
@@ -21,15 +20,11 @@ static void test_fixtures(void **state)
     } trees[] = {{"linux-v14", 14}, {"debian12", 15}, {"linux-6.12", 16}, {"linux-6.17", 17}};
 
     for (size_t i = 0; i < ARRAY_SIZE(trees); i++) {
-        CLEANUP_CLOSE int fd = -1;
+        CLEANUP_CLOSE int fd = test_fixture("probe", trees[i].tree);
         CLEANUP_FREE char *text = NULL;
         CLEANUP(schedstat_done) Schedstat s = {0};
-        char path[4096];
         size_t len;
 
-        (void)snprintf(path, sizeof(path), "%s/probe/%s", getenv("NUMAPLACE_FIXTURES"), trees[i].tree);
-        fd = root_open(path);
-        assert_true(fd >= 0);
         assert_int_equal(root_read_alloc(fd, "proc/schedstat", 65536, &text, &len), 0);
         assert_int_equal(schedstat_parse(text, &s), 0);
         assert_int_equal(s.version, trees[i].version);

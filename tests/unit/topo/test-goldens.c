@@ -2,9 +2,8 @@
 
 /* Every machine in tests/fixtures/topo reads as its golden file says; see the README there. */
 
-#include "base/root.h"
+#include "../temp-tree.h"
 #include "topo/topology.h"
-#include "unit-test.h"
 
 #include <fcntl.h>
 
@@ -44,21 +43,10 @@ static const Machine machines[] = {
     {"no-cache", "xml"},
 };
 
-static int open_fixtures(void)
-{
-    char path[4096];
-    int fd;
-
-    (void)snprintf(path, sizeof(path), "%s/topo", getenv("NUMAPLACE_FIXTURES"));
-    fd = root_open(path);
-    assert_true(fd >= 0);
-    return fd;
-}
-
 static Topology *load(const Machine *machine)
 {
     TopologyOptions options = {.rehearse = machine->rehearse};
-    CLEANUP_CLOSE int fd = open_fixtures();
+    CLEANUP_CLOSE int fd = test_fixture("topo", ".");
     CLEANUP_FREE char *text = NULL;
     Topology *topology = NULL;
     char file[64], path[4096], *error = NULL;
@@ -90,7 +78,7 @@ static void test_golden(void **state)
     const Machine *machine = *state;
     CLEANUP(topology_unref_p) Topology *topology = load(machine);
     CLEANUP_FREE char *text = topology_format(topology), *golden = NULL;
-    CLEANUP_CLOSE int fd = open_fixtures();
+    CLEANUP_CLOSE int fd = test_fixture("topo", ".");
     char file[96];
     size_t len;
 
