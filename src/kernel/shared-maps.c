@@ -6,7 +6,6 @@
 #include "kernel/shared-maps.h"
 
 #include "base/lines.h"
-#include "base/time.h"
 #include "base/util.h"
 #include "kernel/procmaps.h"
 
@@ -80,19 +79,7 @@ static int add_line(void *userdata, const char *line)
     return shared_maps_add(userdata, line);
 }
 
-ssize_t shared_maps_read(int dir_fd, const char *file, char *buf, size_t size)
+int shared_maps_read(int dir_fd, SharedMaps *ret)
 {
-    uint64_t begin_nsec = time_thread_cpu_nsec();
-    SharedMapsReading reading = {0};
-    int r;
-
-    assert(size > sizeof(reading));
-
-    r = lines_read(dir_fd, file, add_line, &reading.maps);
-    if (r < 0)
-        return r;
-    reading.cost_nsec = time_thread_cpu_nsec() - begin_nsec;
-    memcpy(buf, &reading, sizeof(reading));
-    buf[sizeof(reading)] = '\0';
-    return (ssize_t)sizeof(reading);
+    return lines_read(dir_fd, "maps", add_line, ret);
 }

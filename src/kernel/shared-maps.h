@@ -6,7 +6,6 @@
 #include "base/scan.h"
 
 #include <stdint.h>
-#include <sys/types.h>
 
 /* Of so many objects of one process it is remembered that it maps them: those with the lowest device and inode. */
 #define SHARED_MAPS_MAX 64U
@@ -45,10 +44,6 @@ int shared_maps_add(SharedMaps *maps, const char *line);
 /* Writes them as words, `sign` behind what is much of all it has: "0:1:1024 0:1a:77+". Returns `buf`. */
 char *shared_maps_format(const SharedMaps *maps, char sign, char buf[static SHARED_MAPS_TEXT_SIZE]);
 
-typedef struct SharedMapsReading {
-    SharedMaps maps;
-    uint64_t cost_nsec; /* CPU time it took */
-} SharedMapsReading;
-
-/* An AsideReader (probe/tasks/aside.h), as numa_maps_read(). */
-ssize_t shared_maps_read(int dir_fd, const char *file, char *buf, size_t size);
+/* Adds all of maps below `dir_fd`, the directory of a process. Returns 0; -errno, and *ret means nothing then; -ESRCH
+ * when the process has no memory (any more). */
+int shared_maps_read(int dir_fd, SharedMaps *ret);

@@ -182,7 +182,7 @@ struct Probe {
 
     /* residency.c */
     Aside *memory_aside;
-    char *memory_text; /* a NumaMapsReading or SharedMapsReading */
+    char *memory_text; /* a Reading */
     MemoryDue *memory_due;
     uint64_t *node_bytes;     /* [n_nodes] */
     int node_fds[NODE_FILES]; /* by number of the node: what it has left; <0: not open */

@@ -17,7 +17,6 @@
 
 #include "base/lines.h"
 #include "base/scan.h"
-#include "base/time.h"
 #include "base/util.h"
 #include "kernel/shared-maps.h"
 #include "world/world.h"
@@ -137,19 +136,7 @@ static int add_line(void *userdata, const char *line)
     return numa_maps_add(userdata, line);
 }
 
-ssize_t numa_maps_read(int dir_fd, const char *file, char *buf, size_t size)
+int numa_maps_read(int dir_fd, NumaMaps *ret)
 {
-    uint64_t begin_nsec = time_thread_cpu_nsec();
-    NumaMapsReading reading = {0};
-    int r;
-
-    assert(size > sizeof(reading));
-
-    r = lines_read(dir_fd, file, add_line, &reading.maps);
-    if (r < 0)
-        return r;
-    reading.cost_nsec = time_thread_cpu_nsec() - begin_nsec;
-    memcpy(buf, &reading, sizeof(reading));
-    buf[sizeof(reading)] = '\0';
-    return (ssize_t)sizeof(reading);
+    return lines_read(dir_fd, "numa_maps", add_line, ret);
 }

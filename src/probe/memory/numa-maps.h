@@ -12,7 +12,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #define NUMA_MAPS_NODES_MAX 1024U /* CONFIG_NODES_SHIFT is at most 10 */
 
@@ -41,12 +40,7 @@ int numa_maps_parse(const char *line, NumaMapsLine *ret);
 /* Adds one line, without its newline. Returns 0, or -EINVAL when it is not of the form (nothing is added). */
 int numa_maps_add(NumaMaps *maps, const char *line);
 
-typedef struct NumaMapsReading {
-    NumaMaps maps;
-    uint64_t cost_nsec; /* CPU time it took */
-} NumaMapsReading;
-
-/* Reads `file` below `dir_fd` in pieces: the text may have megabytes. An AsideReader (probe/tasks/aside.h): leaves a
- * NumaMapsReading in `buf` and returns its size, which is below `size`; or -errno, -ESRCH when the process has no
- * memory (any more). A process that runs another program meanwhile may look smaller than it was. */
-ssize_t numa_maps_read(int dir_fd, const char *file, char *buf, size_t size);
+/* Adds all of numa_maps below `dir_fd`, the directory of a process, in pieces: the text may have megabytes. Returns 0;
+ * -errno, and *ret means nothing then; -ESRCH when the process has no memory (any more). A process that runs another
+ * program meanwhile may look smaller than it was. */
+int numa_maps_read(int dir_fd, NumaMaps *ret);

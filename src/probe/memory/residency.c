@@ -46,8 +46,16 @@
 #define KERNEL_GROUPS_TEXT_SIZE 160U
 static_assert(KERNEL_GROUPS_TEXT_SIZE >= KERNEL_GROUPS_MAX * sizeof(" ngid:2147483647"), "all groups fit");
 
-/* A reading of either kind, and what ends a text. */
-#define TEXT_SIZE (MAX(sizeof(NumaMapsReading), sizeof(SharedMapsReading)) + 1)
+typedef struct Reading {
+    uint64_t cost_nsec; /* CPU time it took */
+    union {
+        NumaMaps nodes;
+        SharedMaps shared;
+    };
+} Reading;
+
+/* One, and what ends a text. */
+#define TEXT_SIZE (sizeof(Reading) + 1)
 
 uint64_t residency_wait_usec(uint64_t age_usec, uint64_t cost_usec, double roots)
 {
@@ -84,11 +92,22 @@ static void forget(const World *world, Process *process, unsigned kept)
         process->shared = NULL;
 }
 
-/* Either in the thread set aside, or here. */
+/* An AsideReader that leaves a Reading: in the thread set aside, or here. */
 static ssize_t read_file(int dir_fd, const char *file, char *buf, size_t size)
 {
-    return strcmp(file, "maps") == 0 ? shared_maps_read(dir_fd, file, buf, size)
-                                     : numa_maps_read(dir_fd, file, buf, size);
+    uint64_t begin_nsec = time_thread_cpu_nsec();
+    Reading reading = {0};
+    int r = strcmp(file, "maps") == 0 ? shared_maps_read(dir_fd, &reading.shared)
+                                      : numa_maps_read(dir_fd, &reading.nodes);
+
+    assert(size > sizeof(reading));
+
+    if (r < 0)
+        return r;
+    reading.cost_nsec = time_thread_cpu_nsec() - begin_nsec;
+    memcpy(buf, &reading, sizeof(reading));
+    buf[sizeof(reading)] = '\0';
+    return (ssize_t)sizeof(reading);
 }
 
 /* Leaves a reading in memory_text. Returns 0, or -EAGAIN: not yet; -errno. */
@@ -112,7 +131,7 @@ static int read_maps(Probe *probe, const Subject *subject, const Process *proces
 
 static int take_nodes(const Pass *pass, Process *process, uint64_t *cost_nsec)
 {
-    const NumaMapsReading *reading = (const NumaMapsReading *)(const void *)pass->probe->memory_text;
+    const Reading *reading = (const Reading *)(const void *)pass->probe->memory_text;
     const Topology *topology = pass->world->topology;
     uint64_t *bytes = pass->probe->node_bytes;
     int r;
@@ -120,12 +139,12 @@ static int take_nodes(const Pass *pass, Process *process, uint64_t *cost_nsec)
     for (uint32_t i = 0; i < topology->n_nodes; i++) {
         uint32_t os = topology->nodes[i].os_index;
 
-        bytes[i] = os < NUMA_MAPS_NODES_MAX ? reading->maps.bytes[os] : 0;
+        bytes[i] = os < NUMA_MAPS_NODES_MAX ? reading->nodes.bytes[os] : 0;
     }
     *cost_nsec += reading->cost_nsec;
     r = world_set_process_memory(pass->world, process, bytes, pass->world->now_usec);
     if (r == 0)
-        process->bound_bytes = reading->maps.bound_bytes;
+        process->bound_bytes = reading->nodes.bound_bytes;
     return r;
 }
 
@@ -179,12 +198,12 @@ static uint64_t read_groups(Probe *probe, const World *world, const Process *pro
 
 static int take_shared(const Pass *pass, Process *process, const Subject *subject, uint64_t *cost_nsec)
 {
-    const SharedMapsReading *reading = (const SharedMapsReading *)(const void *)pass->probe->memory_text;
+    const Reading *reading = (const Reading *)(const void *)pass->probe->memory_text;
     char text[SHARED_MAPS_TEXT_SIZE + KERNEL_GROUPS_TEXT_SIZE];
 
     *cost_nsec += reading->cost_nsec;
     process->shared = NULL;
-    (void)shared_maps_format(&reading->maps, PROCESS_SHARED_MUCH, text);
+    (void)shared_maps_format(&reading->shared, PROCESS_SHARED_MUCH, text);
     if (pass->world->kernel_balances)
         *cost_nsec += read_groups(pass->probe, pass->world, process, subject, text + strlen(text));
     if (*text == '\0')
