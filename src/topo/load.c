@@ -121,33 +121,31 @@ static int apply_distances(Topology *topology, const Synthetic *synthetic, char 
     return 0;
 }
 
-/* Chooses hwloc's source. `*ret_buf` must live until hwloc has loaded. */
+/* Chooses hwloc's source: this machine when no other is asked for. `*ret_buf` must live until hwloc has loaded. */
 static int open_source(hwloc_topology_t hwloc, const TopologyOptions *options, Topology *topology,
                        Synthetic *ret_synthetic, char **ret_buf, char **ret_error)
 {
-    int r;
+    const char *source = options->xml ? options->xml : options->synthetic;
+    int r = 0;
 
     if (options->xml && options->synthetic)
         return format_error(ret_error, -EINVAL,
                             "Either an XML file or a synthetic description can be read, not both.");
+    topology->source = strdup(source ? source : "live");
+    if (!topology->source)
+        return -ENOMEM;
     if (options->xml) {
         topology->origin = TOPOLOGY_ORIGIN_XML;
-        topology->source = strdup(options->xml);
         r = open_xml(hwloc, options->xml, ret_buf, ret_error);
     } else if (options->synthetic) {
         topology->origin = TOPOLOGY_ORIGIN_SYNTHETIC;
-        topology->source = strdup(options->synthetic);
         r = synthetic_parse(options->synthetic, ret_synthetic, ret_error);
         if (r == 0 && hwloc_topology_set_synthetic(hwloc, ret_synthetic->description) < 0)
             r = format_error(ret_error, -EINVAL,
                              "\"%s\" is not a synthetic description that hwloc understands.",
                              ret_synthetic->description);
-    } else {
-        topology->origin = TOPOLOGY_ORIGIN_LIVE;
-        topology->source = strdup("live");
-        r = 0;
     }
-    return r == 0 && !topology->source ? -ENOMEM : r;
+    return r;
 }
 
 int build_llc_nodes(Topology *topology)
