@@ -61,6 +61,9 @@
 /* A thread that waits less, or runs less, does not need its last CPU known. */
 #define SAMPLE_WAIT_PERMILLE 50U
 
+/* The kernel's form of a mask: PARSE_CPU_MAX + 1 bits. */
+#define MASK_BYTES ((size_t)8192)
+
 /* Most of a command line or environment that is matched; what is longer is cut. */
 #define SUBJECT_TEXT_SIZE ((size_t)64 << 10)
 

@@ -14,8 +14,6 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#define MASK_BYTES ((size_t)8192)
-
 /* Descriptors not used for threads: files of a pass, others that are kept open, triggers, the journal. Clients come
  * to that. */
 #define DESCRIPTORS_RESERVE 512U

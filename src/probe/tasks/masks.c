@@ -27,8 +27,6 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#define MASK_BYTES ((size_t)8192) /* PARSE_CPU_MAX + 1 bits */
-
 static_assert(MASK_BYTES * 8 == PARSE_CPU_MAX + 1, "the buffer holds every CPU number");
 
 TaskClass probe_task_class(uint32_t scheduling_policy)
