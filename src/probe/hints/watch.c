@@ -5,9 +5,8 @@
 #include "base/lines.h"
 #include "base/root.h"
 #include "base/util.h"
+#include "kernel/procmaps.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 /* Mappings looked at. One is enough to tell; a few more because one may be new. */
@@ -30,14 +29,13 @@ typedef struct Mappings {
 static int add_mapping(void *userdata, const char *line)
 {
     Mappings *mappings = userdata;
-    uint64_t start, end, page = (uint64_t)sysconf(_SC_PAGESIZE);
-    char modes[5];
+    ProcMaps maps;
 
-    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s", &start, &end, modes) != 3 || end < start + page ||
-        strcmp(modes, "rw-p") != 0 || strstr(line, "[stack]") || mappings->n >= MAPPINGS_MAX)
+    if (procmaps_parse(line, &maps) < 0 || !maps.readable || !maps.writable || maps.executable ||
+        maps.shared || strstr(maps.path, "[stack]") || mappings->n >= MAPPINGS_MAX)
         return 0;
-    mappings->first[mappings->n] = start;
-    mappings->last[mappings->n++] = end - page;
+    mappings->first[mappings->n] = maps.start;
+    mappings->last[mappings->n++] = maps.end - (uint64_t)sysconf(_SC_PAGESIZE);
     return 0;
 }
 
