@@ -207,24 +207,43 @@ CtlExit ctl_print_json(const CtlOptions *options, json_object *value)
 
 int json_set(json_object *object, const char *key, json_object *value)
 {
-    if (!value)
-        return -ENOMEM;
-    if (json_object_object_add(object, key, value) < 0) {
-        (void)json_object_put(value);
-        return -ENOMEM;
-    }
-    return 0;
+    if (object && value && json_object_object_add(object, key, value) == 0)
+        return 0;
+    (void)json_object_put(value);
+    return -ENOMEM;
 }
 
 int json_append(json_object *array, json_object *value)
 {
-    if (!value)
-        return -ENOMEM;
-    if (json_object_array_add(array, value) < 0) {
-        (void)json_object_put(value);
-        return -ENOMEM;
-    }
-    return 0;
+    if (array && value && json_object_array_add(array, value) == 0)
+        return 0;
+    (void)json_object_put(value);
+    return -ENOMEM;
+}
+
+static json_object *add_child(json_object *parent, const char *key, json_object *child)
+{
+    return (key ? json_set(parent, key, child) : json_append(parent, child)) < 0 ? NULL : child;
+}
+
+json_object *json_add_object(json_object *parent, const char *key)
+{
+    return add_child(parent, key, json_object_new_object());
+}
+
+json_object *json_add_array(json_object *parent, const char *key)
+{
+    return add_child(parent, key, json_object_new_array());
+}
+
+int json_set_null(json_object *object, const char *key)
+{
+    return object && json_object_object_add(object, key, NULL) == 0 ? 0 : -ENOMEM;
+}
+
+int json_set_bool(json_object *object, const char *key, bool value)
+{
+    return json_set(object, key, json_object_new_boolean(value));
 }
 
 int json_set_number(json_object *object, const char *key, uint64_t value)
@@ -253,7 +272,7 @@ int json_set_text(json_object *object, const char *key, const char *text)
     CLEANUP_FREE char *valid = NULL;
 
     if (!text)
-        return json_object_object_add(object, key, NULL) < 0 ? -ENOMEM : 0;
+        return json_set_null(object, key);
     valid = text_utf8(text, strlen(text));
     if (!valid)
         return -ENOMEM;

@@ -128,12 +128,19 @@ CtlExit ctl_read_file(const char *path, size_t max, char **ret, size_t *ret_len)
 CtlExit ctl_print_json(const CtlOptions *options, json_object *value);
 
 /* Adds `value` (the reference is taken, also on failure) to an object or an array. Returns 0 or -ENOMEM, which is also
- * what a NULL value means: its constructor had no memory. */
+ * what NULL means, for either: its constructor had no memory. */
 int json_set(json_object *object, const char *key, json_object *value);
 int json_append(json_object *array, json_object *value);
 
-/* Adds a number; a set as a list ("0-3,8"); a set of NodeIx as a list of operating-system numbers, NULL being the empty
- * one. Return 0 or -ENOMEM. */
+/* Adds an empty object or array to an object, or to an array, where `key` is NULL. Returns it, borrowed, or NULL when
+ * memory is out. */
+json_object *json_add_object(json_object *parent, const char *key);
+json_object *json_add_array(json_object *parent, const char *key);
+
+/* Adds null; a boolean; a number; a set as a list ("0-3,8"); a set of NodeIx as a list of operating-system numbers,
+ * NULL being the empty one. Return 0 or -ENOMEM. */
+int json_set_null(json_object *object, const char *key);
+int json_set_bool(json_object *object, const char *key, bool value);
 int json_set_number(json_object *object, const char *key, uint64_t value);
 int json_set_set(json_object *object, const char *key, hwloc_const_bitmap_t set);
 int json_set_nodes(json_object *object, const char *key, const Topology *topology,

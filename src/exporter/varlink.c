@@ -71,16 +71,15 @@ static void reply(Call *call, json_object *parameters, bool continues)
     json_object *message = json_object_new_object();
 
     call->failed |= json_set(message, "parameters", parameters) < 0 ||
-                    (continues && json_set(message, "continues", json_object_new_boolean(true)) < 0);
+                    (continues && json_set_bool(message, "continues", true) < 0);
     send_message(call, message);
 }
 
 static void reply_error(Call *call, const char *error, const char *key, const char *value)
 {
-    json_object *message = json_object_new_object(), *parameters = json_object_new_object();
+    json_object *message = json_object_new_object(), *parameters = json_add_object(message, "parameters");
 
-    call->failed |= json_set(message, "parameters", parameters) < 0 ||
-                    json_set_text(message, "error", error) < 0 ||
+    call->failed |= !parameters || json_set_text(message, "error", error) < 0 ||
                     (key && json_set_text(parameters, key, value) < 0);
     send_message(call, message);
 }
@@ -107,14 +106,13 @@ static int set_name(json_object *object, const char *family)
 
 static json_object *describe_family(json_object *family)
 {
-    json_object *object = json_object_new_object();
+    CLEANUP_JSON json_object *object = json_object_new_object();
 
-    if (object && set_name(object, view_string(family, "name")) == 0 &&
-        json_set_text(object, "description", view_string(family, "help")) == 0 &&
-        json_set_text(object, "type", view_string(family, "type")) == 0)
-        return object;
-    (void)json_object_put(object);
-    return NULL;
+    if (set_name(object, view_string(family, "name")) < 0 ||
+        json_set_text(object, "description", view_string(family, "help")) < 0 ||
+        json_set_text(object, "type", view_string(family, "type")) < 0)
+        return NULL;
+    return TAKE_PTR(object);
 }
 
 static json_object *new_number(double value)
@@ -136,8 +134,8 @@ static int set_labels(json_object *object, json_object *labels)
                 return -ENOMEM;
             continue;
         }
-        if (!fields && json_set(object, "fields", fields = json_object_new_object()) < 0)
-            return -ENOMEM;
+        if (!fields)
+            fields = json_add_object(object, "fields");
         if (json_set(fields, iter.key, json_object_get(iter.val)) < 0)
             return -ENOMEM;
     }
@@ -146,14 +144,14 @@ static int set_labels(json_object *object, json_object *labels)
 
 static json_object *list_sample(json_object *family, json_object *sample)
 {
-    json_object *object = json_object_new_object(), *value = json_object_object_get(sample, "value");
+    CLEANUP_JSON json_object *object = json_object_new_object();
+    json_object *value = json_object_object_get(sample, "value");
 
-    if (object && set_name(object, view_string(family, "name")) == 0 &&
-        json_set(object, "value", new_number(json_object_get_double(value))) == 0 &&
-        set_labels(object, json_object_object_get(sample, "labels")) == 0)
-        return object;
-    (void)json_object_put(object);
-    return NULL;
+    if (set_name(object, view_string(family, "name")) < 0 ||
+        json_set(object, "value", new_number(json_object_get_double(value))) < 0 ||
+        set_labels(object, json_object_object_get(sample, "labels")) < 0)
+        return NULL;
+    return TAKE_PTR(object);
 }
 
 static void list_families(Call *call, json_object *families)
@@ -197,13 +195,13 @@ static void on_metrics(Call *call, void (*list)(Call *call, json_object *familie
 
 static void on_info(Call *call)
 {
-    json_object *object = json_object_new_object(), *interfaces = json_object_new_array();
+    json_object *object = json_object_new_object(), *interfaces;
 
     call->failed |= json_set_text(object, "vendor", "numaplace") < 0 ||
                     json_set_text(object, "product", "numaplace-exporter") < 0 ||
                     json_set_text(object, "version", NUMAPLACE_VERSION) < 0 ||
                     json_set_text(object, "url", "man:numaplace-exporter(8)") < 0 ||
-                    json_set(object, "interfaces", interfaces) < 0 ||
+                    !(interfaces = json_add_array(object, "interfaces")) ||
                     json_append(interfaces, json_object_new_string(INTERFACE_METRICS)) < 0 ||
                     json_append(interfaces, json_object_new_string(INTERFACE_SERVICE)) < 0;
     reply(call, object, false);

@@ -246,12 +246,11 @@ static const char *const state_names[TOP_CPU_STATES] = {"absent", "idle", "busy"
 static int add_cpus(json_object *list, const TopSnapshot *s)
 {
     for (uint32_t i = 0; i < s->n_cpus; i++) {
-        json_object *object = json_object_new_object();
+        json_object *object = json_add_object(list, NULL);
 
-        if (json_append(list, object) < 0 ||
-            json_set_text(object, "state", state_names[s->cpus[i].state]) < 0 ||
-            json_set(object, "busy_percent", json_object_new_int(s->cpus[i].percent)) < 0 ||
-            json_set(object, "node", json_object_new_uint64(s->nodes[s->cpus[i].node].number)) < 0)
+        if (json_set_text(object, "state", state_names[s->cpus[i].state]) < 0 ||
+            json_set_number(object, "busy_percent", s->cpus[i].percent) < 0 ||
+            json_set_number(object, "node", s->nodes[s->cpus[i].node].number) < 0)
             return -ENOMEM;
     }
     return 0;
@@ -260,15 +259,13 @@ static int add_cpus(json_object *list, const TopSnapshot *s)
 static int add_nodes(json_object *list, const TopSnapshot *s)
 {
     for (uint32_t i = 0; i < s->n_nodes; i++) {
-        json_object *object = json_object_new_object();
+        json_object *object = json_add_object(list, NULL);
 
-        if (json_append(list, object) < 0 ||
-            json_set(object, "node", json_object_new_uint64(s->nodes[i].number)) < 0 ||
-            json_set(object, "n_cpus", json_object_new_uint64(s->nodes[i].n_cpus)) < 0 ||
-            json_set(object, "busy_permille", json_object_new_uint64(s->nodes[i].busy_permille)) < 0 ||
-            json_set(object, "memory_bytes", json_object_new_uint64(s->nodes[i].memory_bytes)) < 0 ||
-            (s->nodes[i].free_known &&
-             json_set(object, "free_bytes", json_object_new_uint64(s->nodes[i].free_bytes)) < 0))
+        if (json_set_number(object, "node", s->nodes[i].number) < 0 ||
+            json_set_number(object, "n_cpus", s->nodes[i].n_cpus) < 0 ||
+            json_set_number(object, "busy_permille", s->nodes[i].busy_permille) < 0 ||
+            json_set_number(object, "memory_bytes", s->nodes[i].memory_bytes) < 0 ||
+            (s->nodes[i].free_known && json_set_number(object, "free_bytes", s->nodes[i].free_bytes) < 0))
             return -ENOMEM;
     }
     return 0;
@@ -278,20 +275,19 @@ static int add_workloads(json_object *list, const TopSnapshot *s)
 {
     for (uint32_t i = 0; i < s->n_workloads; i++) {
         const TopWorkload *w = &s->workloads[i];
-        json_object *object = json_object_new_object();
+        json_object *object = json_add_object(list, NULL);
 
-        if (json_append(list, object) < 0 || json_set_text(object, "name", w->name) < 0 ||
-            json_set_text(object, "mode", w->mode) < 0 || json_set_text(object, "nodes", w->nodes) < 0 ||
-            json_set(object, "paused", json_object_new_boolean(w->paused)) < 0 ||
-            json_set(object, "observed", json_object_new_boolean(w->observed)) < 0 ||
-            json_set(object, "run_permille", json_object_new_uint64(w->run_permille)) < 0 ||
-            json_set(object, "wait_permille", json_object_new_uint64(w->wait_permille)) < 0 ||
-            json_set(object, "leases", json_object_new_uint64(w->leases)) < 0 ||
-            json_set(object, "processes", json_object_new_uint64(w->processes)) < 0 ||
-            json_set(object, "tasks", json_object_new_uint64(w->tasks)) < 0 ||
-            json_set(object, "bytes", json_object_new_uint64(w->bytes)) < 0 ||
-            json_set(object, "moving_bytes", json_object_new_uint64(w->moving_bytes)) < 0 ||
-            json_set(object, "together_permille", json_object_new_uint64(w->together_permille)) < 0)
+        if (json_set_text(object, "name", w->name) < 0 || json_set_text(object, "mode", w->mode) < 0 ||
+            json_set_text(object, "nodes", w->nodes) < 0 || json_set_bool(object, "paused", w->paused) < 0 ||
+            json_set_bool(object, "observed", w->observed) < 0 ||
+            json_set_number(object, "run_permille", w->run_permille) < 0 ||
+            json_set_number(object, "wait_permille", w->wait_permille) < 0 ||
+            json_set_number(object, "leases", w->leases) < 0 ||
+            json_set_number(object, "processes", w->processes) < 0 ||
+            json_set_number(object, "tasks", w->tasks) < 0 ||
+            json_set_number(object, "bytes", w->bytes) < 0 ||
+            json_set_number(object, "moving_bytes", w->moving_bytes) < 0 ||
+            json_set_number(object, "together_permille", w->together_permille) < 0)
             return -ENOMEM;
     }
     return 0;
@@ -299,17 +295,15 @@ static int add_workloads(json_object *list, const TopSnapshot *s)
 
 json_object *top_snapshot_json(const TopSnapshot *s)
 {
-    json_object *object = json_object_new_object(), *cpus = json_object_new_array(),
-                *nodes = json_object_new_array(), *workloads = json_object_new_array();
+    CLEANUP_JSON json_object *object = json_object_new_object();
+    json_object *nodes = json_add_array(object, "nodes"), *cpus = json_add_array(object, "cpus"),
+                *workloads = json_add_array(object, "workloads");
 
-    if (object && json_set(object, "nodes", nodes) == 0 && json_set(object, "cpus", cpus) == 0 &&
-        json_set(object, "workloads", workloads) == 0 && add_cpus(cpus, s) == 0 && add_nodes(nodes, s) == 0 &&
-        add_workloads(workloads, s) == 0 &&
-        json_set(object, "realtime_usec", json_object_new_uint64(s->realtime_usec)) == 0 &&
-        json_set(object, "idle", json_object_new_uint64(s->n_idle)) == 0 &&
-        json_set(object, "overloaded", json_object_new_uint64(s->n_overloaded)) == 0 &&
-        json_set(object, "leases", json_object_new_uint64(s->n_leases)) == 0)
-        return object;
-    (void)json_object_put(object);
-    return NULL;
+    if (!nodes || !cpus || !workloads || add_cpus(cpus, s) < 0 || add_nodes(nodes, s) < 0 ||
+        add_workloads(workloads, s) < 0 || json_set_number(object, "realtime_usec", s->realtime_usec) < 0 ||
+        json_set_number(object, "idle", s->n_idle) < 0 ||
+        json_set_number(object, "overloaded", s->n_overloaded) < 0 ||
+        json_set_number(object, "leases", s->n_leases) < 0)
+        return NULL;
+    return TAKE_PTR(object);
 }

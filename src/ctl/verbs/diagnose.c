@@ -28,21 +28,17 @@
 /* Null where it is not known. */
 static int set_share(json_object *object, const char *key, uint32_t permille)
 {
-    return permille == DIAGNOSE_UNKNOWN ? json_object_object_add(object, key, NULL)
-                                        : json_set_number(object, key, permille);
+    return permille == DIAGNOSE_UNKNOWN ? json_set_null(object, key) : json_set_number(object, key, permille);
 }
 
 static int set_places(json_object *object, const Topology *topology, const SurveyFinding *finding)
 {
-    json_object *runs = json_object_new_array(), *memory = json_object_new_array();
+    json_object *runs = json_add_array(object, "runs"), *memory = json_add_array(object, "memory");
 
-    if (json_set(object, "runs", runs) < 0 || json_set(object, "memory", memory) < 0)
-        return -ENOMEM;
     for (uint32_t i = 0; i < topology->n_nodes; i++) {
-        json_object *run = json_object_new_object(), *bytes = json_object_new_object();
+        json_object *run = json_add_object(runs, NULL), *bytes = json_add_object(memory, NULL);
 
-        if (json_append(runs, run) < 0 || json_append(memory, bytes) < 0 ||
-            json_set_number(run, "node", topology->nodes[i].os_index) < 0 ||
+        if (json_set_number(run, "node", topology->nodes[i].os_index) < 0 ||
             json_set_number(run, "run_permille", finding->run_node[i]) < 0 ||
             json_set_number(bytes, "node", topology->nodes[i].os_index) < 0 ||
             json_set_number(bytes, "bytes", finding->node_bytes ? finding->node_bytes[i] : 0) < 0)
@@ -162,29 +158,26 @@ static int set_huge(json_object *object, const SurveyFinding *finding)
 static int set_kernel(json_object *object, const Survey *survey, const SurveyFinding *finding)
 {
     if (!finding->node_bytes)
-        return json_object_object_add(object, "kernel_balances", NULL);
-    return json_set(object, "kernel_balances", json_object_new_boolean(survey->kernel_balances));
+        return json_set_null(object, "kernel_balances");
+    return json_set_bool(object, "kernel_balances", survey->kernel_balances);
 }
 
 /* Of the whole machine. */
 static int set_bandwidth(json_object *object, const Survey *survey)
 {
-    json_object *list = json_object_new_array();
+    json_object *list = json_add_array(object, "bandwidth");
 
-    if (json_set(object, "bandwidth", list) < 0)
-        return -ENOMEM;
     for (size_t i = 0; i < survey->bandwidth.n; i++) {
         const BandwidthDomain *domain = &survey->bandwidth.domains[i];
-        json_object *entry = json_object_new_object();
+        json_object *entry = json_add_object(list, NULL);
 
-        if (json_append(list, entry) < 0 ||
-            json_set_nodes(entry, "nodes", survey->topology, survey->topology->llcs[domain->llc].nodes) < 0 ||
+        if (json_set_nodes(entry, "nodes", survey->topology, survey->topology->llcs[domain->llc].nodes) < 0 ||
             json_set_number(entry, "total_bytes_per_sec", domain->total_bytes) < 0 ||
             (bandwidth_local_known(domain) &&
              json_set_number(entry, "local_bytes_per_sec", domain->local_bytes) < 0))
             return -ENOMEM;
     }
-    return 0;
+    return list ? 0 : -ENOMEM;
 }
 
 static int set_counts(json_object *object, const ProgressCounts *counts)
@@ -213,13 +206,13 @@ static int set_progress(json_object *object, const Survey *survey)
     return counts->n_threads > 0 ? json_set_text(object, "ipc_why", "no counter was free") : 0;
 }
 
-static json_object *to_json(const Survey *survey, const SurveyFinding *finding)
+static int add_finding(json_object *list, const Survey *survey, const SurveyFinding *finding)
 {
-    json_object *object = json_object_new_object();
+    json_object *object = json_add_object(list, NULL);
     const Diagnosis *d = &finding->diagnosis;
     CLEANUP_FREE char *policy = policy_text(finding);
 
-    if (!object || !policy || json_set_number(object, "pid", (uint64_t)finding->pid) < 0 ||
+    if (!policy || json_set_number(object, "pid", (uint64_t)finding->pid) < 0 ||
         json_set_foreign(object, "comm", finding->comm) < 0 ||
         json_set_foreign(object, "unit", finding->unit) < 0 ||
         json_set_foreign(object, "cgroup", finding->cgroup) < 0 ||
@@ -227,20 +220,19 @@ static json_object *to_json(const Survey *survey, const SurveyFinding *finding)
         json_set_number(object, "usec", survey->usec) < 0 ||
         json_set_text(object, "verdict", diagnose_verdict_name(d->verdict)) < 0 ||
         json_set_text(object, "text", diagnose_verdict_text(d->verdict)) < 0 ||
-        json_set(object, "alarm", json_object_new_boolean(diagnose_is_alarm(d->verdict))) < 0 ||
+        json_set_bool(object, "alarm", diagnose_is_alarm(d->verdict)) < 0 ||
         json_set_number(object, "run_permille", finding->facts.run) < 0 ||
         json_set_number(object, "wait_permille", finding->facts.wait) < 0 ||
         json_set_number(object, "waits_permille", d->waits) < 0 ||
         json_set_number(object, "idle_permille", survey->idle_permille) < 0 ||
         json_set_number(object, "bytes", finding->bytes) < 0 ||
         set_places(object, survey->topology, finding) < 0 ||
-        json_set(object, "memory_known", json_object_new_boolean(finding->node_bytes != NULL)) < 0 ||
+        json_set_bool(object, "memory_known", finding->node_bytes != NULL) < 0 ||
         set_share(object, "local_permille", d->local) < 0 ||
         set_share(object, "local_least_permille", d->local_least) < 0 ||
         set_share(object, "local_most_permille", d->local_most) < 0 ||
         json_set_set(object, "cpus_allowed", finding->allowed) < 0 ||
-        json_set(object, "pinned", json_object_new_boolean(finding->facts.pinned)) < 0 ||
-        set_pin(object, finding) < 0 ||
+        json_set_bool(object, "pinned", finding->facts.pinned) < 0 || set_pin(object, finding) < 0 ||
         json_set_number(object, "bound_bytes", finding->facts.bound_bytes) < 0 ||
         json_set_nodes(object, "would_home_nodes", survey->topology, finding->home_nodes) < 0 ||
         json_set_text(object, "refusal", finding->refusal) < 0 ||
@@ -248,11 +240,9 @@ static json_object *to_json(const Survey *survey, const SurveyFinding *finding)
         json_set_number(object, "move_usec", (uint64_t)((double)d->move_bytes / MOVE_BYTES_PER_USEC)) < 0 ||
         json_set_number(object, "gain_most_permille", d->gain_most) < 0 || set_huge(object, finding) < 0 ||
         set_kernel(object, survey, finding) < 0 || set_bandwidth(object, survey) < 0 ||
-        set_progress(object, survey) < 0 || json_set_text(object, "policy", policy) < 0) {
-        (void)json_object_put(object);
-        return NULL;
-    }
-    return object;
+        set_progress(object, survey) < 0 || json_set_text(object, "policy", policy) < 0)
+        return -ENOMEM;
+    return 0;
 }
 
 /* One process */
@@ -451,7 +441,7 @@ static CtlExit report(const CtlOptions *options, Survey *survey, bool several)
     ask_daemon(options, survey);
     survey_judge(survey);
     for (size_t i = 0; i < n; i++)
-        if (json_append(list, to_json(survey, &survey->findings[i])) < 0)
+        if (add_finding(list, survey, &survey->findings[i]) < 0)
             return ctl_fail_oom();
     return print(options, list, several);
 }

@@ -96,32 +96,25 @@ typedef struct Metrics {
 
 static void begin_family(Metrics *metrics, const char *name, MetricType type, const char *help)
 {
-    json_object *family;
+    json_object *family = json_add_object(metrics->families, NULL);
     char full[96];
 
-    if (metrics->failed)
-        return;
-    family = json_object_new_object();
     (void)snprintf(full, sizeof(full), PREFIX "%s%s", name, type == METRIC_COUNTER ? "_total" : "");
-    metrics->failed = json_append(metrics->families, family) < 0 || json_set_text(family, "name", full) < 0 ||
-                      json_set_text(family, "type", type == METRIC_COUNTER ? "counter" : "gauge") < 0 ||
-                      json_set_text(family, "help", help) < 0 ||
-                      json_set(family, "samples", metrics->samples = json_object_new_array()) < 0;
+    metrics->failed |= json_set_text(family, "name", full) < 0 ||
+                       json_set_text(family, "type", type == METRIC_COUNTER ? "counter" : "gauge") < 0 ||
+                       json_set_text(family, "help", help) < 0 ||
+                       !(metrics->samples = json_add_array(family, "samples"));
 }
 
 /* Labels are pairs of a name and a value, up to a NULL. */
 static void add_sample(Metrics *metrics, double value, const char *const *labels)
 {
-    json_object *sample, *object;
+    json_object *sample = json_add_object(metrics->samples, NULL),
+                *object = json_add_object(sample, "labels");
 
-    if (metrics->failed)
-        return;
-    sample = json_object_new_object();
-    metrics->failed = json_append(metrics->samples, sample) < 0 ||
-                      json_set(sample, "labels", object = json_object_new_object()) < 0 ||
-                      json_set(sample, "value", json_object_new_double(value)) < 0;
-    for (size_t i = 0; !metrics->failed && labels[i]; i += 2)
-        metrics->failed = json_set_text(object, labels[i], labels[i + 1]) < 0;
+    metrics->failed |= !object || json_set(sample, "value", json_object_new_double(value)) < 0;
+    for (size_t i = 0; labels[i]; i += 2)
+        metrics->failed |= json_set_text(object, labels[i], labels[i + 1]) < 0;
 }
 
 static void add_info(Metrics *metrics, json_object *status)

@@ -8,33 +8,20 @@
 
 #include <string.h>
 
-static int set_bool(json_object *object, const char *key, bool value)
-{
-    return json_set(object, key, json_object_new_boolean(value));
-}
-
-/* Makes an object in `array`; owned by the array. NULL when memory is out. */
-static json_object *append_object(json_object *array)
-{
-    json_object *object = json_object_new_object();
-
-    return json_append(array, object) < 0 ? NULL : object;
-}
-
 static int add_nodes(json_object *array, const Topology *topology)
 {
     for (uint32_t i = 0; i < topology->n_nodes; i++) {
         const TopologyNode *node = &topology->nodes[i];
-        json_object *object = append_object(array);
+        json_object *object = json_add_object(array, NULL);
 
-        if (!object || json_set_number(object, "node", node->os_index) < 0 ||
+        if (json_set_number(object, "node", node->os_index) < 0 ||
             json_set_set(object, "cpus", node->cpus) < 0 ||
             json_set_number(object, "n_cpus", node->n_cpus) < 0 ||
             json_set_number(object, "memory_bytes", node->memory_bytes) < 0 ||
             json_set_number(object, "bandwidth_bytes_per_sec", node->bandwidth_mb * 1000000ULL) < 0)
             return -ENOMEM;
     }
-    return 0;
+    return array ? 0 : -ENOMEM;
 }
 
 static int add_distances(json_object *array, const Topology *topology)
@@ -42,65 +29,55 @@ static int add_distances(json_object *array, const Topology *topology)
     for (size_t i = 0; i < (size_t)topology->n_nodes * topology->n_nodes; i++)
         if (json_append(array, json_object_new_uint64(topology->distances[i])) < 0)
             return -ENOMEM;
-    return 0;
+    return array ? 0 : -ENOMEM;
 }
 
 static int add_llcs(json_object *array, const Topology *topology)
 {
     for (uint32_t i = 0; i < topology->n_llcs; i++) {
-        json_object *object = append_object(array);
+        json_object *object = json_add_object(array, NULL);
 
-        if (!object || json_set_set(object, "cpus", topology->llcs[i].cpus) < 0 ||
+        if (json_set_set(object, "cpus", topology->llcs[i].cpus) < 0 ||
             json_set_nodes(object, "nodes", topology, topology->llcs[i].nodes) < 0)
             return -ENOMEM;
     }
-    return 0;
+    return array ? 0 : -ENOMEM;
 }
 
 static int add_domains(json_object *array, const Topology *topology)
 {
     for (uint32_t i = 0; i < topology->n_domains; i++) {
         const TopologyDomain *domain = &topology->domains[i];
-        json_object *object = append_object(array);
+        json_object *object = json_add_object(array, NULL);
 
-        if (!object || set_bool(object, "numa", domain->numa) < 0 ||
+        if (json_set_bool(object, "numa", domain->numa) < 0 ||
             json_set_number(object, "distance", domain->distance) < 0 ||
             json_set_number(object, "span", domain->span) < 0 ||
             json_set_number(object, "imb_numa_nr", domain->imb_numa_nr) < 0)
             return -ENOMEM;
     }
-    return 0;
-}
-
-static int set_array(json_object *object, const char *key, const Topology *topology,
-                     int (*fill)(json_object *array, const Topology *topology))
-{
-    json_object *array = json_object_new_array();
-
-    if (json_set(object, key, array) < 0)
-        return -ENOMEM;
-    return fill(array, topology);
+    return array ? 0 : -ENOMEM;
 }
 
 static int topology_to_json(const Topology *topology, const char *text, json_object **ret)
 {
     CLEANUP_JSON json_object *object = json_object_new_object();
 
-    if (!object || json_set_text(object, "origin", topology_origin_names[topology->origin]) < 0 ||
+    if (json_set_text(object, "origin", topology_origin_names[topology->origin]) < 0 ||
         json_set_text(object, "source", topology->source) < 0 ||
         json_set_number(object, "rehearsal", topology->rehearsal) < 0 ||
-        set_bool(object, "restricted", topology->restricted) < 0 ||
-        set_bool(object, "distances_known", topology->distances_known) < 0 ||
+        json_set_bool(object, "restricted", topology->restricted) < 0 ||
+        json_set_bool(object, "distances_known", topology->distances_known) < 0 ||
         json_set_set(object, "cpus", topology->all_cpus) < 0 ||
         json_set_number(object, "n_cpus", topology->n_cpus) < 0 ||
         json_set_number(object, "n_nodes", topology->n_nodes) < 0 ||
         json_set_number(object, "n_llcs", topology->n_llcs) < 0 ||
-        json_set_number(object, "n_cores", topology->n_cores) < 0)
-        return -ENOMEM;
-    if (set_array(object, "nodes", topology, add_nodes) < 0 ||
-        set_array(object, "distances", topology, add_distances) < 0 ||
-        set_array(object, "llcs", topology, add_llcs) < 0 ||
-        set_array(object, "domains", topology, add_domains) < 0 || json_set_text(object, "text", text) < 0)
+        json_set_number(object, "n_cores", topology->n_cores) < 0 ||
+        add_nodes(json_add_array(object, "nodes"), topology) < 0 ||
+        add_distances(json_add_array(object, "distances"), topology) < 0 ||
+        add_llcs(json_add_array(object, "llcs"), topology) < 0 ||
+        add_domains(json_add_array(object, "domains"), topology) < 0 ||
+        json_set_text(object, "text", text) < 0)
         return -ENOMEM;
     *ret = TAKE_PTR(object);
     return 0;

@@ -43,10 +43,10 @@ static bool is_as_wanted(const Switch *s, const Policy *policy)
 
 static int note(Switch *s, const Policy *policy, const char *path, const char *done)
 {
-    json_object *object = json_object_new_object();
+    json_object *object = json_add_object(s->files, NULL);
 
-    if (json_append(s->files, object) < 0 || json_set_text(object, "policy", policy->name) < 0 ||
-        json_set_text(object, "path", path) < 0 || json_set_text(object, "done", done) < 0)
+    if (json_set_text(object, "policy", policy->name) < 0 || json_set_text(object, "path", path) < 0 ||
+        json_set_text(object, "done", done) < 0)
         return -ENOMEM;
     return 0;
 }

@@ -19,18 +19,16 @@ static const ViewColumn policy_columns[] = {
 
 static int add_policy(json_object *list, const Policy *policy)
 {
-    json_object *object = json_object_new_object();
+    json_object *object = json_add_object(list, NULL);
 
-    if (json_append(list, object) < 0)
-        return -ENOMEM;
     if (json_set_text(object, "name", policy->name) < 0 || json_set_text(object, "path", policy->path) < 0 ||
         json_set_text(object, "description", policy->description ? policy->description : "") < 0 ||
         json_set_text(object, "mode", policy_mode_names[policy->mode]) < 0 ||
         json_set_text(object, "act", policy_act_names[policy->act]) < 0 ||
         json_set_text(object, "group_by", policy_group_by_names[policy->group_by]) < 0 ||
-        json_set(object, "steal", json_object_new_boolean(policy->steal)) < 0 ||
-        json_set(object, "matches", json_object_new_uint64(policy->n_matches)) < 0 ||
-        json_set(object, "dropins", json_object_new_uint64(policy->n_files - 1)) < 0)
+        json_set_bool(object, "steal", policy->steal) < 0 ||
+        json_set_number(object, "matches", policy->n_matches) < 0 ||
+        json_set_number(object, "dropins", policy->n_files - 1) < 0)
         return -ENOMEM;
     return 0;
 }
@@ -102,9 +100,8 @@ static CtlExit add_file(json_object *files, const char *path)
 
     if (code != CTL_EXIT_OK)
         return code;
-    object = json_object_new_object();
-    if (json_append(files, object) < 0 || json_set_text(object, "path", path) < 0 ||
-        json_set_text(object, "text", text) < 0)
+    object = json_add_object(files, NULL);
+    if (json_set_text(object, "path", path) < 0 || json_set_text(object, "text", text) < 0)
         return ctl_fail_oom();
     return CTL_EXIT_OK;
 }
@@ -112,13 +109,10 @@ static CtlExit add_file(json_object *files, const char *path)
 /* Adds {name, files} of one policy. */
 static CtlExit add_files(json_object *list, const ConfFile *file)
 {
-    json_object *object = json_object_new_object(), *files;
+    json_object *object = json_add_object(list, NULL), *files;
     CtlExit code;
 
-    if (json_append(list, object) < 0 || json_set_text(object, "name", file->name) < 0)
-        return ctl_fail_oom();
-    files = json_object_new_array();
-    if (json_set(object, "files", files) < 0)
+    if (json_set_text(object, "name", file->name) < 0 || !(files = json_add_array(object, "files")))
         return ctl_fail_oom();
     code = add_file(files, file->path);
     for (size_t i = 0; code == CTL_EXIT_OK && i < file->n_dropins; i++)
@@ -182,16 +176,14 @@ static CtlExit collect_effective(const CtlOptions *options, int argc, char **arg
     for (size_t i = 0; code == CTL_EXIT_OK && i < set->n_policies; i++) {
         const Policy *policy = set->policies[i];
         CLEANUP_FREE char *text = NULL;
-        json_object *object, *files, *file;
+        json_object *object, *file;
 
         if (!is_wanted(policy->name, argc, argv, found))
             continue;
         text = policy_format(policy);
-        object = json_object_new_object();
-        files = json_object_new_array();
-        file = json_object_new_object();
-        if (!text || json_append(list, object) < 0 || json_set(object, "files", files) < 0 ||
-            json_append(files, file) < 0 || json_set_text(object, "name", policy->name) < 0 ||
+        object = json_add_object(list, NULL);
+        file = json_add_object(json_add_array(object, "files"), NULL);
+        if (!text || json_set_text(object, "name", policy->name) < 0 ||
             json_set_text(file, "path", policy->path) < 0 || json_set_text(file, "text", text) < 0)
             return ctl_fail_oom();
     }

@@ -172,9 +172,9 @@ static int add_failed(json_object *list, const PolicyMatch *match, const PolicyS
             continue;
         if (found_for(match, subject, key, &found) < 0)
             return -ENOMEM;
-        object = json_object_new_object();
-        if (json_append(list, object) < 0 || json_set_text(object, "key", key->name) < 0 ||
-            json_set_text(object, "wanted", wanted) < 0 || json_set_foreign(object, "found", found) < 0)
+        object = json_add_object(list, NULL);
+        if (json_set_text(object, "key", key->name) < 0 || json_set_text(object, "wanted", wanted) < 0 ||
+            json_set_foreign(object, "found", found) < 0)
             return -ENOMEM;
     }
     return 0;
@@ -184,36 +184,27 @@ static int add_section(json_object *list, const Policy *policy, const PolicyMatc
                        const PolicySubject *subject)
 {
     const Policy one = {.matches = (PolicyMatch *)match, .n_matches = 1};
-    json_object *object = json_object_new_object(), *failed;
+    json_object *object = json_add_object(list, NULL), *failed;
     size_t section;
 
-    if (json_append(list, object) < 0)
-        return -ENOMEM;
     if (json_set_text(object, "file", policy->files[match->file]) < 0 ||
-        json_set(object, "line", json_object_new_uint64(match->line)) < 0 ||
-        json_set_text(object, "verdict", verdict_names[policy_match_one(&one, subject, &section)]) < 0)
-        return -ENOMEM;
-    failed = json_object_new_array();
-    if (json_set(object, "failed", failed) < 0)
+        json_set_number(object, "line", match->line) < 0 ||
+        json_set_text(object, "verdict", verdict_names[policy_match_one(&one, subject, &section)]) < 0 ||
+        !(failed = json_add_array(object, "failed")))
         return -ENOMEM;
     return add_failed(failed, match, subject);
 }
 
 static int add_policy(json_object *list, const Policy *policy, const PolicySubject *subject)
 {
-    json_object *object = json_object_new_object(), *sections;
-    PolicyVerdict verdict;
+    json_object *object = json_add_object(list, NULL), *sections;
     size_t section;
+    PolicyVerdict verdict = policy_match_one(policy, subject, &section);
 
-    if (json_append(list, object) < 0)
-        return -ENOMEM;
-    verdict = policy_match_one(policy, subject, &section);
     if (json_set_text(object, "name", policy->name) < 0 ||
         json_set_text(object, "verdict", verdict_names[verdict]) < 0 ||
-        json_set(object, "section", json_object_new_uint64(section == SIZE_MAX ? 0 : section + 1)) < 0)
-        return -ENOMEM;
-    sections = json_object_new_array();
-    if (json_set(object, "sections", sections) < 0)
+        json_set_number(object, "section", section == SIZE_MAX ? 0 : section + 1) < 0 ||
+        !(sections = json_add_array(object, "sections")))
         return -ENOMEM;
     for (size_t i = 0; i < policy->n_matches; i++)
         if (add_section(sections, policy, &policy->matches[i], subject) < 0)
@@ -223,17 +214,17 @@ static int add_policy(json_object *list, const Policy *policy, const PolicySubje
 
 static int set_subject(json_object *object, const PolicySubject *subject, pid_t pid)
 {
-    if (json_set(object, "pid", json_object_new_int64(pid)) < 0 ||
+    if (json_set_number(object, "pid", (uint64_t)pid) < 0 ||
         json_set_foreign(object, "comm", subject->comm) < 0 ||
         json_set_foreign(object, "exe", subject->exe) < 0 ||
         json_set_foreign(object, "command_line", subject->command_line) < 0 ||
         json_set_foreign(object, "unit", subject->unit) < 0 ||
         json_set_foreign(object, "slice", subject->slice) < 0 ||
         json_set_foreign(object, "cgroup", subject->cgroup) < 0 ||
-        json_set(object, "uid", json_object_new_uint64(subject->uid)) < 0 ||
+        json_set_number(object, "uid", subject->uid) < 0 ||
         json_set_foreign(object, "user", subject->user) < 0 ||
-        json_set(object, "memory_bytes", json_object_new_uint64(subject->memory_bytes)) < 0 ||
-        json_set(object, "threads", json_object_new_uint64(subject->n_threads)) < 0)
+        json_set_number(object, "memory_bytes", subject->memory_bytes) < 0 ||
+        json_set_number(object, "threads", subject->n_threads) < 0)
         return -ENOMEM;
     return 0;
 }
@@ -244,15 +235,12 @@ int match_report(const PolicySet *set, const PolicySubject *subject, pid_t pid, 
     json_object *policies;
     size_t index;
 
-    if (!object || set_subject(object, subject, pid) < 0)
-        return -ENOMEM;
     (void)policy_match(set, subject, &index);
-    if (json_set_text(object, "policy", index == SIZE_MAX ? NULL : set->policies[index]->name) < 0 ||
+    if (set_subject(object, subject, pid) < 0 ||
+        json_set_text(object, "policy", index == SIZE_MAX ? NULL : set->policies[index]->name) < 0 ||
         json_set_text(object, "mode",
-                      index == SIZE_MAX ? NULL : policy_mode_names[set->policies[index]->mode]) < 0)
-        return -ENOMEM;
-    policies = json_object_new_array();
-    if (json_set(object, "policies", policies) < 0)
+                      index == SIZE_MAX ? NULL : policy_mode_names[set->policies[index]->mode]) < 0 ||
+        !(policies = json_add_array(object, "policies")))
         return -ENOMEM;
     for (size_t i = 0; i < set->n_policies; i++)
         if (add_policy(policies, set->policies[i], subject) < 0)

@@ -23,11 +23,10 @@ typedef struct Verify {
 static int add_message(json_object *list, const char *severity, const char *file, unsigned line,
                        const char *text)
 {
-    json_object *object = json_object_new_object();
+    json_object *object = json_add_object(list, NULL);
 
-    if (json_append(list, object) < 0 || json_set_text(object, "severity", severity) < 0 ||
-        json_set_text(object, "file", file) < 0 ||
-        json_set(object, "line", json_object_new_uint64(line)) < 0 || json_set_text(object, "text", text) < 0)
+    if (json_set_text(object, "severity", severity) < 0 || json_set_text(object, "file", file) < 0 ||
+        json_set_number(object, "line", line) < 0 || json_set_text(object, "text", text) < 0)
         return -ENOMEM;
     return 0;
 }
@@ -122,10 +121,8 @@ static int verify_all(Verify *verify, const CtlOptions *options, int argc, char 
 static int make_result(const Verify *verify, json_object **ret)
 {
     CLEANUP_JSON json_object *object = json_object_new_object();
-    json_object *messages = json_object_new_array();
+    json_object *messages = json_add_array(object, "messages");
 
-    if (json_set(object, "messages", messages) < 0)
-        return -ENOMEM;
     for (size_t i = 0; i < verify->report.n_messages; i++) {
         const ConfMessage *m = &verify->report.messages[i];
 
@@ -133,9 +130,9 @@ static int make_result(const Verify *verify, json_object **ret)
                         m->text) < 0)
             return -ENOMEM;
     }
-    if (json_set(object, "files", json_object_new_uint64(verify->n_files)) < 0 ||
-        json_set(object, "errors", json_object_new_uint64(verify->report.n_errors)) < 0 ||
-        json_set(object, "warnings", json_object_new_uint64(verify->report.n_warnings)) < 0)
+    if (!messages || json_set_number(object, "files", verify->n_files) < 0 ||
+        json_set_number(object, "errors", verify->report.n_errors) < 0 ||
+        json_set_number(object, "warnings", verify->report.n_warnings) < 0)
         return -ENOMEM;
     *ret = TAKE_PTR(object);
     return 0;

@@ -214,44 +214,38 @@ static uint64_t permille(double share)
     return (uint64_t)(share * 1000.0 + 0.5);
 }
 
-static json_object *workload_json(const Report *report, const ReportWorkload *workload)
+static int add_workload(json_object *list, const Report *report, const ReportWorkload *workload)
 {
-    json_object *object = json_object_new_object();
+    json_object *object = json_add_object(list, NULL);
     CLEANUP(view_text_done) ViewText nodes = {0};
 
     for (size_t k = 0; k < report->n_nodes; k++)
         if (workload->run > 0.0 && workload->nodes[k] / workload->run >= 0.0005)
             view_text_add(&nodes, "%s%" PRIu32 ": %.1f %%", nodes.len > 0 ? ", " : "", report->nodes[k],
                           MIN(workload->nodes[k] / workload->run, 1.0) * 100.0);
-    if (!object || nodes.failed || json_set_text(object, "workload", workload->name) < 0 ||
+    if (nodes.failed || json_set_text(object, "workload", workload->name) < 0 ||
         json_set_number(object, "run_permille", permille(workload->run)) < 0 ||
         json_set_number(object, "waits_permille", permille(workload->waits)) < 0 ||
         (workload->local >= 0.0 &&
          json_set_number(object, "local_permille", permille(workload->local)) < 0) ||
-        json_set_text(object, "nodes", nodes.text ? nodes.text : "") < 0) {
-        (void)json_object_put(object);
-        return NULL;
-    }
-    return object;
+        json_set_text(object, "nodes", nodes.text ? nodes.text : "") < 0)
+        return -ENOMEM;
+    return 0;
 }
 
-static json_object *workloads_json(const Report *report)
+static int add_workloads(json_object *list, const Report *report)
 {
-    json_object *list = json_object_new_array();
-
-    for (size_t i = 0; list && i < report->n_workloads; i++)
-        if (json_append(list, workload_json(report, &report->workloads[i])) < 0) {
-            (void)json_object_put(list);
-            return NULL;
-        }
-    return list;
+    for (size_t i = 0; i < report->n_workloads; i++)
+        if (add_workload(list, report, &report->workloads[i]) < 0)
+            return -ENOMEM;
+    return list ? 0 : -ENOMEM;
 }
 
 static CtlExit print_json(const CtlOptions *options, const Report *report, json_object *workloads)
 {
     CLEANUP_JSON json_object *object = json_object_new_object();
 
-    if (!object || json_set_number(object, "begin_realtime_usec", report->begin_usec) < 0 ||
+    if (json_set_number(object, "begin_realtime_usec", report->begin_usec) < 0 ||
         json_set_number(object, "end_realtime_usec", report->end_usec) < 0 ||
         json_set_number(object, "homes", report->n_homes) < 0 ||
         json_set_number(object, "lends", report->n_lends) < 0 ||
@@ -291,7 +285,7 @@ static CtlExit print_text(const CtlOptions *options, const Report *report, json_
 CtlExit verb_report(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP(report_done) Report report = {0};
-    CLEANUP_JSON json_object *workloads = NULL;
+    CLEANUP_JSON json_object *workloads = json_object_new_array();
     CtlExit code;
 
     if (options->html && options->json != CTL_JSON_OFF)
@@ -304,8 +298,7 @@ CtlExit verb_report(const CtlOptions *options, int argc, char **argv)
         return code;
     if (report.n_steps == 0)
         return ctl_fail(CTL_EXIT_FAILURE, "there is nothing to report of that time");
-    workloads = workloads_json(&report);
-    if (!workloads)
+    if (add_workloads(workloads, &report) < 0)
         return ctl_fail_oom();
     if (options->html)
         return ctl_replace_file(options->html, report_write_page, &report);

@@ -23,10 +23,9 @@ static int add_different(Replay *replay, const TranscriptPlan *plan)
 
     if (view_length(replay->different) >= SHOWN_MAX)
         return 0;
-    object = json_object_new_object();
-    if (json_append(replay->different, object) < 0 ||
-        json_set(object, "tick", json_object_new_uint64(plan->tick)) < 0 ||
-        json_set(object, "by_use", json_object_new_boolean(plan->by_use)) < 0 ||
+    object = json_add_object(replay->different, NULL);
+    if (json_set_number(object, "tick", plan->tick) < 0 ||
+        json_set_bool(object, "by_use", plan->by_use) < 0 ||
         json_set_text(object, "recorded", plan->recorded) < 0 || json_set_text(object, "now", plan->now) < 0)
         return -ENOMEM;
     return 0;
@@ -95,9 +94,9 @@ static CtlExit print_json(const CtlOptions *options, const Replay *replay)
 {
     CLEANUP_JSON json_object *result = json_object_new_object();
 
-    if (json_set(result, "plans", json_object_new_uint64(replay->n)) < 0 ||
-        json_set(result, "by_use", json_object_new_uint64(replay->n_by_use)) < 0 ||
-        json_set(result, "same", json_object_new_uint64(replay->n_same)) < 0 ||
+    if (json_set_number(result, "plans", replay->n) < 0 ||
+        json_set_number(result, "by_use", replay->n_by_use) < 0 ||
+        json_set_number(result, "same", replay->n_same) < 0 ||
         json_set(result, "different", json_object_get(replay->different)) < 0)
         return ctl_fail_oom();
     return ctl_print_json(options, result);

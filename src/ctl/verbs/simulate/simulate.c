@@ -18,7 +18,7 @@
 static int set_double(json_object *object, const char *key, double value)
 {
     if (!isfinite(value))
-        return json_object_object_add(object, key, NULL) < 0 ? -ENOMEM : 0;
+        return json_set_null(object, key);
     if (value == floor(value) && fabs(value) < 9e15)
         return json_set(object, key, json_object_new_int64((int64_t)value));
     return json_set(object, key, json_object_new_double(value));
@@ -32,19 +32,10 @@ static int set_summary(json_object *object, const SimSummary *s)
     return 0;
 }
 
-/* Makes an object that `parent` owns, under a key or, without one, at the end of an array. */
-static json_object *new_child(json_object *parent, const char *key)
-{
-    json_object *child = json_object_new_object();
-    int r = key ? json_set(parent, key, child) : json_append(parent, child);
-
-    return r < 0 ? NULL : child;
-}
-
 static int add_metrics(json_object *parent, const char *key, const SimTable *table, size_t variant,
                        size_t workload)
 {
-    json_object *metrics = new_child(parent, key);
+    json_object *metrics = json_add_object(parent, key);
 
     for (SimMetric m = 0; metrics && m < SIM_METRIC_MAX; m++) {
         SimSummary summary;
@@ -52,9 +43,8 @@ static int add_metrics(json_object *parent, const char *key, const SimTable *tab
 
         if (workload != SIZE_MAX && sim_metric_is_machine(m))
             continue;
-        object = new_child(metrics, sim_metric_names[m]);
-        if (!object || sim_table_summary(table, variant, m, workload, &summary) < 0 ||
-            set_summary(object, &summary) < 0)
+        object = json_add_object(metrics, sim_metric_names[m]);
+        if (sim_table_summary(table, variant, m, workload, &summary) < 0 || set_summary(object, &summary) < 0)
             return -ENOMEM;
     }
     return metrics ? 0 : -ENOMEM;
@@ -63,40 +53,37 @@ static int add_metrics(json_object *parent, const char *key, const SimTable *tab
 static int add_variants(json_object *result, const SimTable *table)
 {
     const SimSpec *spec = table->spec;
-    json_object *list = json_object_new_array();
+    json_object *list = json_add_array(result, "variants");
 
-    if (json_set(result, "variants", list) < 0)
-        return -ENOMEM;
     for (size_t v = 0; v < spec->n_variants; v++) {
-        json_object *object = new_child(list, NULL), *workloads;
+        json_object *object = json_add_object(list, NULL), *workloads;
 
-        if (!object || json_set_text(object, "name", spec->variants[v].name) < 0 ||
-            json_set(object, "daemon", json_object_new_boolean(spec->variants[v].daemon)) < 0 ||
+        if (json_set_text(object, "name", spec->variants[v].name) < 0 ||
+            json_set_bool(object, "daemon", spec->variants[v].daemon) < 0 ||
             add_metrics(object, "machine", table, v, SIZE_MAX) < 0)
             return -ENOMEM;
-        workloads = new_child(object, "workloads");
+        workloads = json_add_object(object, "workloads");
         for (size_t w = 0; w < spec->n_workloads; w++)
-            if (!workloads || add_metrics(workloads, spec->workloads[w].name, table, v, w) < 0)
+            if (add_metrics(workloads, spec->workloads[w].name, table, v, w) < 0)
                 return -ENOMEM;
     }
-    return 0;
+    return list ? 0 : -ENOMEM;
 }
 
 static int add_expectation(json_object *list, const SimTable *table, const SimExpect *expect, bool *held)
 {
-    json_object *object = new_child(list, NULL);
+    json_object *object = json_add_object(list, NULL);
     SimVerdict verdict;
 
-    if (!object || sim_expect_judge(table, expect, &verdict) < 0)
+    if (sim_expect_judge(table, expect, &verdict) < 0)
         return -ENOMEM;
     *held = *held && verdict.held;
-    if (json_set(object, "line", json_object_new_uint64(expect->line)) < 0 ||
+    if (json_set_number(object, "line", expect->line) < 0 ||
         json_set_text(object, "text", expect->text) < 0 ||
         json_set_text(object, "over", expect->over == SIM_OVER_EVERY ? "every" : "median") < 0 ||
-        json_set(object, "held", json_object_new_boolean(verdict.held)) < 0 ||
-        json_set(object, "cases", json_object_new_uint64(verdict.n_cases)) < 0 ||
-        json_set(object, "cases_held", json_object_new_uint64(verdict.n_held)) < 0 ||
-        set_summary(object, &verdict.found) < 0)
+        json_set_bool(object, "held", verdict.held) < 0 ||
+        json_set_number(object, "cases", verdict.n_cases) < 0 ||
+        json_set_number(object, "cases_held", verdict.n_held) < 0 || set_summary(object, &verdict.found) < 0)
         return -ENOMEM;
     return 0;
 }
@@ -104,16 +91,14 @@ static int add_expectation(json_object *list, const SimTable *table, const SimEx
 static int add_expectations(json_object *result, const SimTable *table, bool *ret_held)
 {
     const SimSpec *spec = table->spec;
-    json_object *list = json_object_new_array();
+    json_object *list = json_add_array(result, "expectations");
     bool held = true;
 
-    if (json_set(result, "expectations", list) < 0)
-        return -ENOMEM;
     for (size_t i = 0; i < spec->n_expects; i++)
         if (add_expectation(list, table, &spec->expects[i], &held) < 0)
             return -ENOMEM;
     *ret_held = held;
-    return json_set(result, "held", json_object_new_boolean(held));
+    return list ? json_set_bool(result, "held", held) : -ENOMEM;
 }
 
 static int make_result(const SimTable *table, json_object **ret, bool *ret_held)
@@ -124,8 +109,8 @@ static int make_result(const SimTable *table, json_object **ret, bool *ret_held)
     if (json_set_text(result, "scenario", spec->name) < 0 ||
         json_set_text(result, "description", spec->description) < 0 ||
         json_set_text(result, "machine", spec->machine) < 0 ||
-        json_set(result, "seeds", json_object_new_uint64(spec->n_seeds)) < 0 ||
-        json_set(result, "duration_usec", json_object_new_uint64(spec->duration_usec)) < 0 ||
+        json_set_number(result, "seeds", spec->n_seeds) < 0 ||
+        json_set_number(result, "duration_usec", spec->duration_usec) < 0 ||
         add_variants(result, table) < 0 || add_expectations(result, table, ret_held) < 0)
         return -ENOMEM;
     *ret = TAKE_PTR(result);
