@@ -164,8 +164,7 @@ CtlExit sentence_print(const char *title, json_object *list, SentenceMaker make)
         make(json_object_array_get_idx(list, i), now_usec, &text);
         if (text.failed)
             return ctl_fail_oom();
-        view_say(NULL, "  %s", text.text);
-        (void)putchar('\n');
+        view_say(NULL, "  %s\n", text.text);
     }
     return CTL_EXIT_OK;
 }

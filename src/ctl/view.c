@@ -310,14 +310,17 @@ void view_use_lines(json_object *object)
 
 void view_say(const char *colour, const char *format, ...)
 {
+    bool line = format[strlen(format) - 1] == '\n';
     CLEANUP_FREE char *printable = NULL;
     va_list ap;
 
     va_start(ap, format);
     printable = text_vprintable(format, ap);
     va_end(ap);
-    (void)printf("%s%s%s", colour ? colour : "", printable ? printable : "(out of memory)",
-                 colour ? STYLE_RESET : "");
+    if (printable && line)
+        printable[strlen(printable) - strlen("\\n")] = '\0';
+    (void)printf("%s%s%s%s", colour ? colour : "", printable ? printable : "(out of memory)",
+                 colour ? STYLE_RESET : "", line ? "\n" : "");
 }
 
 void view_text_done(ViewText *text)

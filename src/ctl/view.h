@@ -66,7 +66,7 @@ CtlExit view_counters(json_object *object, const char *title, const char *key);
  * is "". The text is made printable. */
 void view_line(const char *title, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Writes text made printable, in a colour (or NULL), without a newline. */
+/* Writes text made printable, in a colour (or NULL). A newline is one where it ends `format`, which is not empty. */
 void view_say(const char *colour, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A growing text for sentences; out of memory is remembered. */

@@ -351,9 +351,8 @@ static void print_one(const CtlOptions *options, json_object *object)
 {
     bool alarm = view_bool(object, "alarm");
 
-    view_say(options->colour ? (alarm ? STYLE_WARN : STYLE_GOOD) : NULL, "%s[%" PRId64 "]: %s",
+    view_say(options->colour ? (alarm ? STYLE_WARN : STYLE_GOOD) : NULL, "%s[%" PRId64 "]: %s\n",
              view_string(object, "comm"), view_number(object, "pid", 0), view_string(object, "verdict"));
-    (void)putchar('\n');
     view_line("", "%s", view_string(object, "text"));
     if (*view_string(object, "unit"))
         view_line("Unit", "%s", view_string(object, "unit"));

@@ -24,9 +24,8 @@ static void print_head(const CtlOptions *options, json_object *explanation)
     else
         view_say(options->colour ? STYLE_BOLD : NULL, "%s", view_string(explanation, "name"));
     view_say(NULL, ": ");
-    view_say(options->colour ? (managed ? STYLE_GOOD : STYLE_WARN) : NULL, "%s",
+    view_say(options->colour ? (managed ? STYLE_GOOD : STYLE_WARN) : NULL, "%s\n",
              view_string(explanation, "verdict"));
-    (void)putchar('\n');
     view_line("", "%s", view_string(explanation, "text"));
 }
 

@@ -32,8 +32,7 @@ static CtlExit print_move(const CtlOptions *options, json_object *move)
     sentence_move(move, 0, &text);
     if (text.failed)
         return ctl_fail_oom();
-    view_say(NULL, "%s", text.text);
-    (void)putchar('\n');
+    view_say(NULL, "%s\n", text.text);
     return CTL_EXIT_OK;
 }
 

@@ -25,8 +25,7 @@ static void print_head(const CtlOptions *options, json_object *status)
     const char *colour = good ? STYLE_GOOD : STYLE_WARN;
 
     view_say(NULL, "numaplaced %s, pid %" PRId64 ": ", view_string(status, "version"), number(status, "pid"));
-    view_say(options->colour ? colour : NULL, "%s, %s", state, mode);
-    (void)putchar('\n');
+    view_say(options->colour ? colour : NULL, "%s, %s\n", state, mode);
     if (number(status, "rehearsal") > 0)
         view_line("", "rehearsal: %" PRId64 " emulated nodes; CPUs are placed for real, memory is not moved",
                   number(status, "rehearsal"));

@@ -88,9 +88,8 @@ static void print_workload(const CtlOptions *options, json_object *workload)
     const char *home = view_string(workload, "home");
 
     view_say(options->colour ? STYLE_BOLD : NULL, "%s", view_string(workload, "name"));
-    view_say(NULL, "%s%s", *view_string(workload, "description") ? " - " : "",
+    view_say(NULL, "%s%s\n", *view_string(workload, "description") ? " - " : "",
              view_string(workload, "description"));
-    (void)putchar('\n');
     view_line("Policy", "%s", view_string(workload, "path"));
     view_line("Placement", "Mode=%s, Act=%s, GroupBy=%s, Steal=%s within %s%s", view_string(workload, "mode"),
               view_string(workload, "act"), view_string(workload, "group_by"),

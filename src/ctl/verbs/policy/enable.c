@@ -255,9 +255,8 @@ static CtlExit say_done(const CtlOptions *options, json_object *files)
     for (size_t i = 0; i < json_object_array_length(files); i++) {
         json_object *file = json_object_array_get_idx(files, i);
 
-        view_say(NULL, "%s %s.", !strcmp(view_string(file, "done"), "written") ? "Wrote" : "Removed",
+        view_say(NULL, "%s %s.\n", !strcmp(view_string(file, "done"), "written") ? "Wrote" : "Removed",
                  view_string(file, "path"));
-        (void)putchar('\n');
     }
     return CTL_EXIT_OK;
 }

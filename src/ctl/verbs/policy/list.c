@@ -135,8 +135,7 @@ static CtlExit print_files(const CtlOptions *options, json_object *list)
 
             (void)printf("%s", first ? "" : "\n");
             first = false;
-            view_say(NULL, "# %s", view_string(file, "path"));
-            (void)putchar('\n');
+            view_say(NULL, "# %s\n", view_string(file, "path"));
             if (print_text(view_string(file, "text"), options->terminal) < 0)
                 return ctl_fail_oom();
         }

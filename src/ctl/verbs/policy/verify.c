@@ -147,8 +147,7 @@ static void print_message(const CtlOptions *options, json_object *message)
         view_say(NULL, "%s:%lld: ", view_string(message, "file"), (long long)line);
     else
         view_say(NULL, "%s: ", view_string(message, "file"));
-    view_say(options->colour ? colour : NULL, "%s", view_string(message, "text"));
-    (void)putchar('\n');
+    view_say(options->colour ? colour : NULL, "%s\n", view_string(message, "text"));
 }
 
 static void print_result(const CtlOptions *options, json_object *result)

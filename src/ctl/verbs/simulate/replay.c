@@ -66,8 +66,7 @@ static void print_text(const char *title, const char *text)
     (void)printf("%s:\n", title);
     for (size_t n; *text; text += n + (text[n] == '\n')) {
         n = strcspn(text, "\n");
-        view_say(NULL, "  %.*s", (int)n, text);
-        (void)putchar('\n');
+        view_say(NULL, "  %.*s\n", (int)n, text);
     }
 }
 

@@ -236,14 +236,11 @@ static int print_expectations(const CtlOptions *options, json_object *result)
 
 static void print_legend(const CtlOptions *options, const SimSpec *spec, json_object *result)
 {
-    view_say(options->colour ? STYLE_BOLD : NULL, "%s on %s, %u %s of at most %.6gs",
+    view_say(options->colour ? STYLE_BOLD : NULL, "%s on %s, %u %s of at most %.6gs\n",
              view_string(result, "scenario"), view_string(result, "machine"), spec->n_seeds,
              human_noun(spec->n_seeds, "seed", "seeds"), (double)spec->duration_usec / 1e6);
-    (void)putchar('\n');
-    if (spec->description) {
-        view_say(NULL, "%s", spec->description);
-        (void)putchar('\n');
-    }
+    if (spec->description)
+        view_say(NULL, "%s\n", spec->description);
     (void)putchar('\n');
 }
 
