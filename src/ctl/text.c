@@ -18,27 +18,16 @@
 
 static const char hex_digits[] = "0123456789abcdef";
 
-/* Room for `len` bytes, all of them escaped; NULL when memory is out. */
-static char *alloc_escaped(size_t len)
-{
-    return len > (SIZE_MAX - 1) / ESCAPED_MAX ? NULL : malloc(len * ESCAPED_MAX + 1);
-}
-
-static char *put_hex(char *out, unsigned char byte)
+static char *put_escaped(char *out, unsigned char byte)
 {
     *out++ = '\\';
+    if (byte == '\n' || byte == '\t') {
+        *out++ = byte == '\n' ? 'n' : 't';
+        return out;
+    }
     *out++ = 'x';
     *out++ = hex_digits[byte >> 4];
     *out++ = hex_digits[byte & 15];
-    return out;
-}
-
-static char *put_escaped(char *out, unsigned char byte)
-{
-    if (byte != '\n' && byte != '\t')
-        return put_hex(out, byte);
-    *out++ = '\\';
-    *out++ = byte == '\n' ? 'n' : 't';
     return out;
 }
 
@@ -50,33 +39,54 @@ static bool turns_direction(wchar_t c)
            c == 0x061c;
 }
 
-char *text_printable(const char *s)
+/* The bytes of the character at `s`, and whether it may stay; 1 of what is no character, and may not. */
+typedef size_t (*Look)(const char *s, size_t len, mbstate_t *state, bool *ret_stays);
+
+static size_t look_printable(const char *s, size_t len, mbstate_t *state, bool *ret_stays)
 {
-    size_t len = strlen(s);
+    wchar_t c;
+    size_t n = mbrtowc(&c, s, len, state);
+    bool known = n > 0 && n <= len;
+
+    if (!known) /* take one byte and start afresh */
+        memset(state, 0, sizeof(*state));
+    *ret_stays = known && iswprint((wint_t)c) && wcwidth(c) >= 0 && !turns_direction(c);
+    return known ? n : 1;
+}
+
+static size_t look_utf8(const char *s, size_t len, mbstate_t *state, bool *ret_stays)
+{
+    size_t n = utf8_length(s, len);
+
+    *ret_stays = n > 0;
+    return MAX(n, 1U);
+}
+
+static char *escape(const char *s, size_t len, Look look)
+{
+    char *result = len > (SIZE_MAX - 1) / ESCAPED_MAX ? NULL : malloc(len * ESCAPED_MAX + 1), *out = result;
     mbstate_t state = {0};
-    char *result = alloc_escaped(len), *out = result;
 
     while (result && len > 0) {
-        wchar_t c;
-        size_t n = mbrtowc(&c, s, len, &state);
+        bool stays;
+        size_t n = look(s, len, &state, &stays);
 
-        if (n == 0 || n > len) { /* not a character here: take one byte and start afresh */
-            memset(&state, 0, sizeof(state));
-            out = put_escaped(out, (unsigned char)*s);
-            n = 1;
-        } else if (!iswprint((wint_t)c) || wcwidth(c) < 0 || turns_direction(c)) {
-            for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n; i++)
+            if (stays)
+                *out++ = s[i];
+            else
                 out = put_escaped(out, (unsigned char)s[i]);
-        } else {
-            memcpy(out, s, n);
-            out += n;
-        }
         s += n;
         len -= n;
     }
     if (result)
         *out = '\0';
     return result;
+}
+
+char *text_printable(const char *s)
+{
+    return escape(s, strlen(s), look_printable);
 }
 
 char *text_vprintable(const char *format, va_list ap)
@@ -88,22 +98,5 @@ char *text_vprintable(const char *format, va_list ap)
 
 char *text_utf8(const char *s, size_t len)
 {
-    char *result = alloc_escaped(len), *out = result;
-
-    while (result && len > 0) {
-        size_t n = utf8_length(s, len);
-
-        if (n == 0) {
-            out = put_hex(out, (unsigned char)*s);
-            n = 1;
-        } else {
-            memcpy(out, s, n);
-            out += n;
-        }
-        s += n;
-        len -= n;
-    }
-    if (result)
-        *out = '\0';
-    return result;
+    return escape(s, len, look_utf8);
 }
