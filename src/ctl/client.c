@@ -67,46 +67,30 @@ static int wait_for_daemon(sd_bus *bus, Patience *patience)
     return MIN(r, 0);
 }
 
-/* The library would wait for 90 s for the other side of the handshake, and once more before it closes. */
-static int wait_ready(sd_bus *bus)
+/* Until there is a reply; without one to wait for, until the connection is made, which the library would wait for for
+ * 90 s. */
+static int wait_for(sd_bus *bus, sd_bus_message *const *reply)
 {
     Patience patience;
-    int r;
 
     patience_begin(&patience, time_now_usec());
     for (;;) {
-        r = sd_bus_is_ready(bus);
+        int r = reply ? *reply != NULL : sd_bus_is_ready(bus);
+
         if (r != 0)
-            break;
+            return MIN(r, 0);
         r = sd_bus_process(bus, NULL);
         if (r == 0)
             r = wait_for_daemon(bus, &patience);
         if (r < 0)
-            break;
+            return r;
     }
-    if (r < 0)
-        sd_bus_close(bus);
-    return MIN(r, 0);
 }
 
 static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
     *(sd_bus_message **)userdata = sd_bus_message_ref(reply);
     return 1;
-}
-
-static int wait_reply(sd_bus *bus, sd_bus_message *const *reply)
-{
-    Patience patience;
-    int r;
-
-    patience_begin(&patience, time_now_usec());
-    do {
-        r = sd_bus_process(bus, NULL);
-        if (r == 0 && !*reply)
-            r = wait_for_daemon(bus, &patience);
-    } while (r >= 0 && !*reply);
-    return MIN(r, 0);
 }
 
 int client_call_patiently(sd_bus *bus, sd_bus_message *message, sd_bus_error *ret_error, sd_bus_message **ret)
@@ -116,7 +100,7 @@ int client_call_patiently(sd_bus *bus, sd_bus_message *message, sd_bus_error *re
     int r = sd_bus_call_async(bus, &slot, message, on_reply, &reply, UINT64_MAX);
 
     if (r >= 0)
-        r = wait_reply(bus, &reply);
+        r = wait_for(bus, &reply);
     (void)sd_bus_slot_unref(slot);
     if (r < 0 && r == -ETIMEDOUT)
         sd_bus_close(bus);
@@ -173,9 +157,11 @@ CtlExit client_connect(const CtlOptions *options, sd_bus **ret)
     if (r >= 0)
         r = sd_bus_start(bus);
     if (r >= 0)
-        r = wait_ready(bus);
-    if (r < 0)
+        r = wait_for(bus, NULL);
+    if (r < 0) {
+        sd_bus_close(bus); /* else the library would wait once more */
         return fail_connect(options->socket, r);
+    }
     *ret = TAKE_PTR(bus);
     return CTL_EXIT_OK;
 }
