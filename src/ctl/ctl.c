@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Output that all verbs share. Everything foreign passes through here on its way to a terminal: messages through
- * text_printable(), JSON through print_json_safe(). */
+ * text_printable(), JSON through print_json(). */
 
 #include "ctl/ctl.h"
 
@@ -18,11 +18,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* json-c escapes what JSON demands. That leaves DEL and the C1 controls U+0080 to U+009F, the second of which a
- * terminal may take for the start of an escape sequence. They can only stand inside strings, where \u is allowed. */
-static void print_json_safe(FILE *out, const char *json)
+/* A value and a newline. json-c escapes what JSON demands. That leaves DEL and the C1 controls U+0080 to U+009F, the
+ * second of which a terminal may take for the start of an escape sequence. They can only stand inside strings, where \u
+ * is allowed. Returns false when memory is out. */
+static bool print_json(FILE *out, json_object *value, int flags)
 {
-    for (const unsigned char *u = (const unsigned char *)json; *u; u++) {
+    const char *json = json_object_to_json_string_ext(value, flags | JSON_C_TO_STRING_NOSLASHESCAPE);
+
+    for (const unsigned char *u = (const unsigned char *)json; u && *u; u++) {
         if (u[0] == 0x7f) {
             (void)fputs("\\u007f", out);
         } else if (u[0] == 0xc2 && u[1] >= 0x80 && u[1] < 0xa0) {
@@ -32,6 +35,9 @@ static void print_json_safe(FILE *out, const char *json)
             (void)fputc(u[0], out);
         }
     }
+    if (json)
+        (void)fputc('\n', out);
+    return json;
 }
 
 static const char *failing_program = "numaplacectl";
@@ -59,16 +65,9 @@ void ctl_fail_as_run(void)
 static bool print_failure(CtlExit code, const char *text)
 {
     CLEANUP_JSON json_object *object = json_object_new_object();
-    const char *json;
 
-    if (json_set_text(object, "error", text) < 0 || json_set(object, "exit", json_object_new_int(code)) < 0)
-        return false;
-    json = json_object_to_json_string_ext(object, JSON_C_TO_STRING_NOSLASHESCAPE);
-    if (!json)
-        return false;
-    print_json_safe(stderr, json);
-    (void)fputc('\n', stderr);
-    return true;
+    return json_set_text(object, "error", text) == 0 && json_set_number(object, "exit", code) == 0 &&
+           print_json(stderr, object, JSON_C_TO_STRING_PLAIN);
 }
 
 static bool fails_later = false;
@@ -192,17 +191,10 @@ CtlExit ctl_read_file(const char *path, size_t max, char **ret, size_t *ret_len)
 
 CtlExit ctl_print_json(const CtlOptions *options, json_object *value)
 {
-    int flags = JSON_C_TO_STRING_NOSLASHESCAPE;
-    const char *text;
+    int flags = options->json == CTL_JSON_PRETTY ? JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED
+                                                 : JSON_C_TO_STRING_PLAIN;
 
-    if (options->json == CTL_JSON_PRETTY)
-        flags |= JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED;
-    text = json_object_to_json_string_ext(value, flags);
-    if (!text)
-        return ctl_fail_oom();
-    print_json_safe(stdout, text);
-    (void)putchar('\n');
-    return CTL_EXIT_OK;
+    return print_json(stdout, value, flags) ? CTL_EXIT_OK : ctl_fail_oom();
 }
 
 int json_set(json_object *object, const char *key, json_object *value)
