@@ -7,6 +7,7 @@
 
 #include "base/parse.h"
 #include "base/scan.h"
+#include "ctl/view.h"
 #include "plan/would.h"
 
 #include <string.h>
@@ -211,47 +212,16 @@ void top_recording_done(TopRecording *recording)
 
 static int add(TopRecording *recording, TopSnapshot *snapshot)
 {
-    if (!snapshot)
-        return -ENOMEM;
-    if (!GROW(recording->snapshots, recording->capacity, recording->n + 1)) {
+    int r = snapshot ? APPEND(recording->snapshots, recording->capacity, recording->n, snapshot) : -ENOMEM;
+
+    if (r < 0)
         (void)top_snapshot_free(snapshot);
-        return -ENOMEM;
-    }
-    recording->snapshots[recording->n++] = snapshot;
-    return 0;
-}
-
-/* The texts of plans, one behind the other. */
-typedef struct Plans {
-    FILE *out;
-    char *text;
-    size_t len;
-} Plans;
-
-static void plans_done(Plans *plans)
-{
-    if (plans->out)
-        (void)fclose(plans->out);
-    free(plans->text);
-    *plans = (Plans){0};
-}
-
-static int plans_add(Plans *plans, const char *plan)
-{
-    if (!plans->out)
-        plans->out = open_memstream(&plans->text, &plans->len);
-    return plans->out && fputs(plan, plans->out) >= 0 ? 0 : -ENOMEM;
-}
-
-/* NULL: memory is out. */
-static char *plans_take(Plans *plans)
-{
-    return fclose(TAKE_PTR(plans->out)) == 0 ? TAKE_PTR(plans->text) : NULL;
+    return r;
 }
 
 static int read_all(TranscriptReader *reader, TopRecording *recording)
 {
-    CLEANUP(plans_done) Plans plans = {0};
+    CLEANUP(view_text_done) ViewText plans = {0}; /* one behind the other */
     uint64_t last_usec = 0;
     PlanLimits limits;
 
@@ -259,21 +229,20 @@ static int read_all(TranscriptReader *reader, TopRecording *recording)
         const TopSnapshot *before = recording->n > 0 ? recording->snapshots[recording->n - 1] : NULL;
         CLEANUP(world_free_p) World *world = NULL;
         CLEANUP_FREE char *plan = NULL;
-        char *text;
         int r = transcript_next_world(reader, &world, &limits, &plan);
 
         if (r <= 0)
             return r;
-        if (plans_add(&plans, plan) < 0)
+        view_text_add(&plans, "%s", plan);
+        if (plans.failed)
             return -ENOMEM;
         /* Where the clock goes back, another record begins. */
         if (before && world->now_usec >= last_usec && world->now_usec - last_usec < INTERVAL_USEC &&
             reader->at < reader->end)
             continue;
         last_usec = world->now_usec;
-        text = plans_take(&plans);
-        r = text ? add(recording, top_snapshot_of_world(world, reader->policies, &limits, before, text))
-                 : -ENOMEM;
+        r = add(recording, top_snapshot_of_world(world, reader->policies, &limits, before, plans.text));
+        plans = (ViewText){0};
         if (r < 0)
             return r;
     }
