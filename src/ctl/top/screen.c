@@ -87,28 +87,20 @@ void screen_show(const Frame *frame)
 
 static int key_of_curses(wint_t c)
 {
-    switch (c) {
-    case KEY_UP:
-        return SCREEN_KEY_UP;
-    case KEY_DOWN:
-        return SCREEN_KEY_DOWN;
-    case KEY_LEFT:
-        return SCREEN_KEY_LEFT;
-    case KEY_RIGHT:
-        return SCREEN_KEY_RIGHT;
-    case KEY_PPAGE:
-        return SCREEN_KEY_PAGE_UP;
-    case KEY_NPAGE:
-        return SCREEN_KEY_PAGE_DOWN;
-    case KEY_ENTER:
-        return SCREEN_KEY_ENTER;
-    case KEY_BACKSPACE:
-        return SCREEN_KEY_BACKSPACE;
-    case KEY_RESIZE:
-        return SCREEN_KEY_RESIZE;
-    default:
-        return SCREEN_KEY_NONE;
-    }
+    static const struct {
+        wint_t curses;
+        ScreenKey key;
+    } keys[] = {
+        {KEY_UP, SCREEN_KEY_UP},         {KEY_DOWN, SCREEN_KEY_DOWN},
+        {KEY_LEFT, SCREEN_KEY_LEFT},     {KEY_RIGHT, SCREEN_KEY_RIGHT},
+        {KEY_PPAGE, SCREEN_KEY_PAGE_UP}, {KEY_NPAGE, SCREEN_KEY_PAGE_DOWN},
+        {KEY_ENTER, SCREEN_KEY_ENTER},   {KEY_BACKSPACE, SCREEN_KEY_BACKSPACE},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+        if (keys[i].curses == c)
+            return (int)keys[i].key;
+    return SCREEN_KEY_NONE; /* also when the terminal has another size now */
 }
 
 /* After an ESC that curses knows no key for: a terminal may send other sequences than its description says, as ESC [ A

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 typedef enum ScreenKey {
-    SCREEN_KEY_NONE = 0, /* time is up */
+    SCREEN_KEY_NONE = 0, /* time is up, or one that means nothing */
     SCREEN_KEY_UP = 0x110000,
     SCREEN_KEY_DOWN,
     SCREEN_KEY_LEFT,
@@ -18,7 +18,6 @@ typedef enum ScreenKey {
     SCREEN_KEY_ENTER,
     SCREEN_KEY_ESCAPE,
     SCREEN_KEY_BACKSPACE,
-    SCREEN_KEY_RESIZE,
     SCREEN_KEY_GONE, /* nobody looks any more */
 } ScreenKey;
 
