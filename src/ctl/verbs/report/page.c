@@ -50,20 +50,14 @@ static const char style[] =
 
 static void put_text(FILE *out, const char *text)
 {
-    for (; *text; text++)
-        switch (*text) {
-        case '&':
-            (void)fputs("&amp;", out);
-            break;
-        case '<':
-            (void)fputs("&lt;", out);
-            break;
-        case '>':
-            (void)fputs("&gt;", out);
-            break;
-        default:
+    for (; *text; text++) {
+        const char *entity = *text == '&' ? "&amp;" : *text == '<' ? "&lt;" : *text == '>' ? "&gt;" : NULL;
+
+        if (entity)
+            (void)fputs(entity, out);
+        else
             (void)fputc(*text, out);
-        }
+    }
 }
 
 static void put_time(FILE *out, bool day, uint64_t usec)
@@ -135,12 +129,11 @@ static void put_piece(const Chart *chart, const double *lower, const double *upp
     const Report *report = chart->report;
 
     for (size_t i = first; i < end; i++)
-        (void)fprintf(chart->out, "%c%.1f %.1fH%.1f", i == first ? 'M' : 'L',
-                      x_of(report, report_begin(report, i)), y_of(chart, upper[i]),
-                      x_of(report, report_end(report, i)));
+        (void)fprintf(chart->out, "%c%.1f %.1fH%.1f", i == first ? 'M' : 'L', x_of(report, report->times[i]),
+                      y_of(chart, upper[i]), x_of(report, report->times[i + 1]));
     for (size_t i = end; i-- > first;)
-        (void)fprintf(chart->out, "L%.1f %.1fH%.1f", x_of(report, report_end(report, i)),
-                      y_of(chart, lower[i]), x_of(report, report_begin(report, i)));
+        (void)fprintf(chart->out, "L%.1f %.1fH%.1f", x_of(report, report->times[i + 1]),
+                      y_of(chart, lower[i]), x_of(report, report->times[i]));
     (void)fputc('Z', chart->out);
 }
 
@@ -168,9 +161,8 @@ static void put_curve(const Chart *chart, Curve curve, const void *what, unsigne
         double value = curve(report, what, i);
 
         if (value >= 0.0)
-            (void)fprintf(chart->out, "%c%.1f %.1fH%.1f", drawn ? 'L' : 'M',
-                          x_of(report, report_begin(report, i)), y_of(chart, value),
-                          x_of(report, report_end(report, i)));
+            (void)fprintf(chart->out, "%c%.1f %.1fH%.1f", drawn ? 'L' : 'M', x_of(report, report->times[i]),
+                          y_of(chart, value), x_of(report, report->times[i + 1]));
         drawn = value >= 0.0;
     }
     (void)fprintf(chart->out, "\"/>\n");
@@ -185,8 +177,7 @@ static void put_key(FILE *out, const char *class, size_t colour, const char *wha
 
 static double local_percent(const Report *report, const void *what, size_t step)
 {
-    json_object *row = ((const ReportWorkload *)what)->rows[step];
-    int64_t local = row ? view_number(row, "local_permille", -1) : -1;
+    int64_t local = view_number(((const ReportWorkload *)what)->rows[step], "local_permille", -1);
 
     return local < 0 ? -1.0 : (double)local / 10.0;
 }
@@ -194,8 +185,8 @@ static double local_percent(const Report *report, const void *what, size_t step)
 static double waits_percent(const Report *report, const void *what, size_t step)
 {
     json_object *row = ((const ReportWorkload *)what)->rows[step];
-    double run = row ? (double)view_number(row, "run_permille", 0) : 0.0;
-    double wait = row ? (double)view_number(row, "wait_permille", 0) : 0.0;
+    double run = (double)view_number(row, "run_permille", 0),
+           wait = (double)view_number(row, "wait_permille", 0);
 
     return run + wait < 10.0 ? -1.0 : wait * 100.0 / (run + wait);
 }
@@ -292,7 +283,7 @@ static void put_table(FILE *out, const Report *report)
 
 static double cost_percent(const Report *report, const void *what, size_t step)
 {
-    double seconds = report_end(report, step) - report_begin(report, step);
+    double seconds = report->times[step + 1] - report->times[step];
     json_object *object = json_object_array_get_idx(report->steps, step);
 
     return seconds < 1.0 ? -1.0 : (double)view_number(object, "cpu_usec", 0) / 1e4 / seconds;

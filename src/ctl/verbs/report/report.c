@@ -24,7 +24,7 @@ static void report_done(Report *report)
     for (size_t i = 0; i < report->n_workloads; i++)
         free(report->workloads[i].rows);
     free(report->workloads);
-    free(report->ends);
+    free(report->times);
     (void)json_object_put(report->steps);
     (void)json_object_put(report->moves);
 }
@@ -34,19 +34,9 @@ static json_object *step_at(const Report *report, size_t step)
     return json_object_array_get_idx(report->steps, step);
 }
 
-double report_end(const Report *report, size_t step)
-{
-    return report->ends[step];
-}
-
-double report_begin(const Report *report, size_t step)
-{
-    return step > 0 ? report->ends[step - 1] : 0.0;
-}
-
 double report_run(const Report *report, const ReportWorkload *workload, size_t step, uint32_t node)
 {
-    json_object *runs = workload->rows[step] ? view_list(workload->rows[step], "runs") : NULL;
+    json_object *runs = view_list(workload->rows[step], "runs");
 
     for (size_t i = 0; i < view_length(runs); i++) {
         json_object *run = json_object_array_get_idx(runs, i);
@@ -109,18 +99,17 @@ static void note_node(Report *report, uint32_t node)
 
 static ReportWorkload *find(Report *report, const char *name)
 {
-    ReportWorkload *workloads;
+    ReportWorkload *workload;
 
     for (size_t i = 0; i < report->n_workloads; i++)
         if (strcmp(report->workloads[i].name, name) == 0)
             return &report->workloads[i];
-    workloads = realloc(report->workloads, (report->n_workloads + 1) * sizeof(*workloads));
-    if (!workloads)
+    if (!GROW(report->workloads, report->workloads_capacity, report->n_workloads + 1))
         return NULL;
-    report->workloads = workloads;
-    workloads[report->n_workloads] =
-        (ReportWorkload){.name = name, .rows = calloc(report->n_steps, sizeof(json_object *))};
-    return workloads[report->n_workloads].rows ? &workloads[report->n_workloads++] : NULL;
+    workload = &report->workloads[report->n_workloads];
+    *workload = (ReportWorkload){.name = name, .rows = calloc(report->n_steps, sizeof(json_object *))};
+    report->n_workloads += workload->rows != NULL;
+    return workload->rows ? workload : NULL;
 }
 
 static CtlExit index_step(Report *report, size_t step)
@@ -146,7 +135,7 @@ static void sum_workload(const Report *report, ReportWorkload *workload)
     double run = 0.0, wait = 0.0, all = 0.0, local = 0.0, local_of = 0.0;
 
     for (size_t i = 0; i < report->n_steps; i++) {
-        double weight = report_end(report, i) - report_begin(report, i) + 1e-6, ran;
+        double weight = report->times[i + 1] - report->times[i] + 1e-6, ran;
         json_object *row = workload->rows[i];
 
         all += weight;
@@ -179,8 +168,8 @@ static int compare_workloads(const void *a, const void *b)
 static CtlExit sum_up(Report *report)
 {
     report->n_steps = view_length(report->steps);
-    report->ends = calloc(report->n_steps + 1, sizeof(*report->ends));
-    if (!report->ends)
+    report->times = calloc(report->n_steps + 1, sizeof(*report->times));
+    if (!report->times)
         return ctl_fail_oom();
     for (size_t i = 0; i < report->n_steps; i++) {
         json_object *step = step_at(report, i);
@@ -189,7 +178,7 @@ static CtlExit sum_up(Report *report)
         if (code != CTL_EXIT_OK)
             return code;
         report->seconds += (double)view_number(step, "span_usec", 0) / (double)USEC_PER_SEC;
-        report->ends[i] = report->seconds;
+        report->times[i + 1] = report->seconds;
         report->n_homes += (uint64_t)view_number(step, "homes", 0);
         report->n_lends += (uint64_t)view_number(step, "lends", 0);
         report->moved_bytes += (uint64_t)view_number(step, "memory_moved_bytes", 0);

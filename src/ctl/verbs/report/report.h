@@ -22,18 +22,16 @@ typedef struct ReportWorkload {
 typedef struct Report {
     json_object *steps, *moves;
     size_t n_steps;
-    double *ends, seconds; /* of each step, and of all, since the begin: by their length, whatever the clock did */
+    /* When each step begins and the next one does, and all of it, in seconds since the begin: by their length, whatever
+     * the clock did. */
+    double *times, seconds;
     uint64_t begin_usec, end_usec;    /* CLOCK_REALTIME */
     uint32_t nodes[REPORT_NODES_MAX]; /* the operating system's numbers, ascending */
     size_t n_nodes;
     ReportWorkload *workloads; /* those that ran most first */
-    size_t n_workloads;
+    size_t n_workloads, workloads_capacity;
     uint64_t n_homes, n_lends, moved_bytes, cpu_usec;
 } Report;
-
-/* When a step began and ended, in seconds since the report does. */
-double report_begin(const Report *report, size_t step);
-double report_end(const Report *report, size_t step);
 
 /* What a workload ran on one node in a step, in CPUs. */
 double report_run(const Report *report, const ReportWorkload *workload, size_t step, uint32_t node);
