@@ -6,6 +6,7 @@
 #include "ctl/verbs/policy/match-report.h"
 
 #include "base/human.h"
+#include "base/parse.h"
 #include "ctl/terminal/style.h"
 #include "ctl/view.h"
 #include "policy/pattern.h"
@@ -37,57 +38,49 @@ static KeyKind key_kind(const ConfKey *key)
     return KEY_PATTERNS;
 }
 
-/* What the subject shows to a key of patterns; NULL: not known. */
+/* What the subject shows to a key of patterns; NULL: not known. The environment is not repeated: it may hold
+ * secrets. */
 static const char *found_text(const PolicySubject *subject, size_t offset)
 {
-    switch (offset) {
-    case offsetof(PolicyMatch, unit):
-        return subject->unit;
-    case offsetof(PolicyMatch, slice):
-        return subject->slice;
-    case offsetof(PolicyMatch, cgroup):
-        return subject->cgroup;
-    case offsetof(PolicyMatch, comm):
-        return subject->comm;
-    case offsetof(PolicyMatch, exe):
-        return subject->exe;
-    case offsetof(PolicyMatch, command_line):
-        return subject->command_line;
-    case offsetof(PolicyMatch, user):
-        return subject->user;
-    default: /* the environment is not repeated: it may hold secrets */
-        return NULL;
-    }
+    const struct {
+        size_t offset;
+        const char *found;
+    } texts[] = {
+        {offsetof(PolicyMatch, unit), subject->unit},
+        {offsetof(PolicyMatch, slice), subject->slice},
+        {offsetof(PolicyMatch, cgroup), subject->cgroup},
+        {offsetof(PolicyMatch, comm), subject->comm},
+        {offsetof(PolicyMatch, exe), subject->exe},
+        {offsetof(PolicyMatch, command_line), subject->command_line},
+        {offsetof(PolicyMatch, user), subject->user},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+        if (texts[i].offset == offset)
+            return texts[i].found;
+    return NULL;
 }
 
 /* Whether the section has the key, and its text. Returns 1 when it has, 0, or -ENOMEM. */
 static int wanted_text(const PolicyMatch *match, const ConfKey *key, char **ret)
 {
-    const char *field = (const char *)match + key->offset;
+    const void *field = (const char *)match + key->offset;
+    KeyKind kind = key_kind(key);
     char buf[64];
-    uint32_t number;
 
-    switch (key_kind(key)) {
-    case KEY_PATTERNS:
-        if (((const PolicyPatterns *)field)->n_values == 0)
-            return 0;
-        *ret = policy_patterns_format((const PolicyPatterns *)field);
-        return *ret ? 1 : -ENOMEM;
-    case KEY_BYTES:
-        if (match->min_memory_bytes == 0)
-            return 0;
-        *ret = strdup(human_bytes(match->min_memory_bytes, buf, sizeof(buf)));
-        return *ret ? 1 : -ENOMEM;
-    case KEY_PERMILLE:
-    case KEY_NUMBER:
-    default:
-        number = *(const uint32_t *)field;
-        if (number == 0)
-            return 0;
-        if (key_kind(key) == KEY_PERMILLE)
-            return asprintf(ret, "%.1f %%", (double)number / 10) < 0 ? -ENOMEM : 1;
-        return asprintf(ret, "%" PRIu32, number) < 0 ? -ENOMEM : 1;
-    }
+    if (kind == KEY_PATTERNS ? ((const PolicyPatterns *)field)->n_values == 0
+        : kind == KEY_BYTES  ? *(const uint64_t *)field == 0
+                             : *(const uint32_t *)field == 0)
+        return 0;
+    if (kind == KEY_PATTERNS)
+        *ret = policy_patterns_format(field);
+    else if (kind == KEY_BYTES)
+        *ret = strdup(human_bytes(*(const uint64_t *)field, buf, sizeof(buf)));
+    else if (kind == KEY_PERMILLE)
+        *ret = format_text("%.1f %%", (double)*(const uint32_t *)field / 10);
+    else
+        *ret = format_text("%" PRIu32, *(const uint32_t *)field);
+    return *ret ? 1 : -ENOMEM;
 }
 
 /* Of an environment that is known. A glob that rules the process out is named, the variable is not. */
@@ -101,7 +94,8 @@ static int found_environment(const PolicyPatterns *patterns, const PolicySubject
         if (patterns->values[i].negate && policy_match_one(&policy, subject, &section) == POLICY_VERDICT_NO) {
             CLEANUP_FREE char *glob = policy_patterns_format(&alone.environment);
 
-            return !glob || asprintf(ret, "set, against %s", glob) < 0 ? -ENOMEM : 0;
+            *ret = glob ? format_text("set, against %s", glob) : NULL;
+            return *ret ? 0 : -ENOMEM;
         }
     }
     *ret = strdup("no such variable");
@@ -121,14 +115,16 @@ static int found_for(const PolicyMatch *match, const PolicySubject *subject, con
         *ret = strdup("not measured by this command");
         break;
     case KEY_NUMBER:
-        return asprintf(ret, "%" PRIu32, subject->n_threads) < 0 ? -ENOMEM : 0;
+        *ret = format_text("%" PRIu32, subject->n_threads);
+        break;
     default:
         text = found_text(subject, key->offset);
-        if (!text && key->offset == offsetof(PolicyMatch, user))
-            return asprintf(ret, "%u, whose name is not known", (unsigned)subject->uid) < 0 ? -ENOMEM : 0;
         if (subject->environment && key->offset == offsetof(PolicyMatch, environment))
             return found_environment(&match->environment, subject, ret);
-        *ret = strdup(text ? text : "not known");
+        if (!text && key->offset == offsetof(PolicyMatch, user))
+            *ret = format_text("%u, whose name is not known", (unsigned)subject->uid);
+        else
+            *ret = strdup(text ? text : "not known");
         break;
     }
     return *ret ? 0 : -ENOMEM;
