@@ -60,15 +60,12 @@ static void cpu_set_free_p(cpu_set_t **set)
 /* Fills `set` with the CPUs this thread is allowed now and `cpus` names. Returns their number or -errno. */
 static int cut(hwloc_const_bitmap_t cpus, cpu_set_t *set, size_t size, unsigned limit)
 {
-    int n = 0;
-
     if (sched_getaffinity(0, size, set) < 0)
         return -errno;
     for (unsigned i = 0; i < limit; i++)
         if (!hwloc_bitmap_isset(cpus, i))
             CPU_CLR_S(i, size, set);
-    n = CPU_COUNT_S(size, set);
-    return n;
+    return CPU_COUNT_S(size, set);
 }
 
 int launch_bind(hwloc_const_bitmap_t cpus)
