@@ -3,6 +3,7 @@
 
 /* What the tests of the ctl room share. */
 
+#include "ctl/bus-json.h"
 #include "unit-test.h"
 
 #include <json-c/json.h>

@@ -9,12 +9,11 @@
 static void check_sentence(SentenceMaker make, const char *json, uint64_t now_usec, const char *expected)
 {
     CLEANUP(view_text_done) ViewText text = {0};
-    json_object *object = test_json(json);
+    CLEANUP_JSON json_object *object = test_json(json);
 
     make(object, now_usec, &text);
     assert_false(text.failed);
     assert_string_equal(text.text, expected);
-    (void)json_object_put(object);
 }
 
 static int utc(void **state)
@@ -90,14 +89,13 @@ static void test_every_reason_and_rule_has_a_sentence(void **state)
 {
     for (int i = 0; i < PLAN_REASON_MAX; i++) {
         CLEANUP(view_text_done) ViewText text = {0};
-        json_object *object = json_object_new_object();
+        CLEANUP_JSON json_object *object = json_object_new_object();
 
         assert_int_equal(json_set_text(object, "reason", plan_reason_name((PlanReason)i)), 0);
         assert_int_equal(json_set_text(object, "text", plan_reason_text((PlanReason)i)), 0);
         sentence_refusal(object, 0, &text);
         assert_non_null(strstr(text.text, plan_reason_name((PlanReason)i)));
         assert_non_null(strstr(text.text, plan_reason_text((PlanReason)i)));
-        (void)json_object_put(object);
     }
 }
 

@@ -8,14 +8,6 @@
 #include "ctl/top/draw.h"
 #include "ctl/top/recording.h"
 
-static json_object *parse(const char *text)
-{
-    json_object *object = json_tokener_parse(text);
-
-    assert_non_null(object);
-    return object;
-}
-
 /* Appends to one of the arrays of GetCpuLoads. */
 static void push(json_object *loads, const char *key, unsigned value)
 {
@@ -31,20 +23,21 @@ static void push(json_object *loads, const char *key, unsigned value)
 /* So many nodes, CPUs on each, and workloads. */
 static TopSnapshot *make(unsigned n_nodes, unsigned n_each, unsigned n_workloads)
 {
-    json_object *status = parse("{\"version\":\"1.2.3\",\"state\":\"running\",\"mode\":\"active\",\"idle\":3,"
-                                "\"overloaded\":1,\"leases\":1,\"uptime_usec\":61000000,\"cpu_permille\":3,"
-                                "\"max_cpu_permille\":10,\"free\":[{\"node\":0,\"bytes\":1073741824}]}");
-    json_object *topology = json_object_new_object(), *nodes = json_object_new_array(),
-                *loads = json_object_new_object(), *workloads = json_object_new_array(), *moves;
+    CLEANUP_JSON json_object *status =
+        test_json("{\"version\":\"1.2.3\",\"state\":\"running\",\"mode\":\"active\",\"idle\":3,"
+                  "\"overloaded\":1,\"leases\":1,\"uptime_usec\":61000000,\"cpu_permille\":3,"
+                  "\"max_cpu_permille\":10,\"free\":[{\"node\":0,\"bytes\":1073741824}]}");
+    CLEANUP_JSON json_object *topology = json_object_new_object(), *loads = json_object_new_object(),
+                             *workloads = json_object_new_array(), *moves = NULL;
+    json_object *nodes = json_add_array(topology, "nodes");
     TopSnapshot *snapshot;
     char text[512];
 
     for (unsigned i = 0; i < n_nodes; i++) {
         (void)snprintf(text, sizeof(text), "{\"node\":%u,\"n_cpus\":%u,\"memory_bytes\":4294967296}", i,
                        n_each);
-        (void)json_object_array_add(nodes, parse(text));
+        (void)json_object_array_add(nodes, test_json(text));
     }
-    (void)json_object_object_add(topology, "nodes", nodes);
     /* Idle, busy, overloaded and lent, in turn; a cache for each two. */
     for (unsigned i = 0; i < n_nodes * n_each; i++) {
         push(loads, "cpu", i);
@@ -63,17 +56,12 @@ static TopSnapshot *make(unsigned n_nodes, unsigned n_each, unsigned n_workloads
                        "\"memory_bytes\":%u,\"memory_todo_bytes\":%u}",
                        i, i % 2, i == 1 ? "true" : "false", 1000 * ((i * 7) % 5), i, i + 1, 1 << 30,
                        i == 0 ? 1 << 20 : 0);
-        (void)json_object_array_add(workloads, parse(text));
+        (void)json_object_array_add(workloads, test_json(text));
     }
-    moves = parse("[{\"kind\":\"set-home\",\"comm\":\"evil\\u001b[2J\",\"pid\":5,\"outcome\":\"done\","
-                  "\"workload\":\"00-work\",\"realtime_usec\":1000000000000}]");
+    moves = test_json("[{\"kind\":\"set-home\",\"comm\":\"evil\\u001b[2J\",\"pid\":5,\"outcome\":\"done\","
+                      "\"workload\":\"00-work\",\"realtime_usec\":1000000000000}]");
     snapshot = top_snapshot_make(status, topology, loads, workloads, moves);
     assert_non_null(snapshot);
-    (void)json_object_put(status);
-    (void)json_object_put(topology);
-    (void)json_object_put(loads);
-    (void)json_object_put(workloads);
-    (void)json_object_put(moves);
     return snapshot;
 }
 
@@ -234,14 +222,14 @@ static void test_help(void **state)
 static void test_as_json(void **state)
 {
     CLEANUP(top_snapshot_free_p) TopSnapshot *snapshot = make(2, 4, 3);
-    json_object *object = top_snapshot_json(snapshot), *list;
+    CLEANUP_JSON json_object *object = top_snapshot_json(snapshot);
+    json_object *list;
 
     assert_non_null(object);
     assert_true(json_object_object_get_ex(object, "cpus", &list));
     assert_int_equal(json_object_array_length(list), 8);
     assert_true(json_object_object_get_ex(object, "workloads", &list));
     assert_int_equal(json_object_array_length(list), 3);
-    (void)json_object_put(object);
 }
 
 /* A World as a record holds it. */

@@ -4,6 +4,7 @@
 
 #include "../probe/probe-test.h"
 
+#include "ctl-test.h"
 #include "ctl/top/traffic.h"
 
 #include <stdlib.h>

@@ -7,13 +7,11 @@
 
 static void check_member(const char *json, const char *key, ViewKind kind, const char *expected)
 {
-    json_object *object = test_json(json);
-    char *text = view_member(object, key, kind);
+    CLEANUP_JSON json_object *object = test_json(json);
+    CLEANUP_FREE char *text = view_member(object, key, kind);
 
     assert_non_null(text);
     assert_string_equal(text, expected);
-    free(text);
-    (void)json_object_put(object);
 }
 
 static void test_members(void **state)
@@ -39,7 +37,7 @@ static void test_members(void **state)
 
 static void test_getters(void **state)
 {
-    json_object *object = test_json("{'s':'x','n':7,'b':true,'l':[1,2]}");
+    CLEANUP_JSON json_object *object = test_json("{'s':'x','n':7,'b':true,'l':[1,2]}");
 
     assert_string_equal(view_string(object, "s"), "x");
     assert_string_equal(view_string(object, "none"), "");
@@ -50,7 +48,6 @@ static void test_getters(void **state)
     assert_int_equal(view_length(view_list(object, "l")), 2);
     assert_null(view_list(object, "n"));
     assert_int_equal(view_length(NULL), 0);
-    (void)json_object_put(object);
 }
 
 static void test_text(void **state)
