@@ -22,6 +22,9 @@
 #define HOST_BYTES    (64ULL << 20)
 #define HOST_PERMILLE 50U
 
+static_assert(sizeof(TaskKey) == 2 * sizeof(pid_t) + sizeof(uint64_t),
+              "the hash is over bytes that are all set");
+
 static const char policy_text[] = "[Match]\nComm=*\n[Workload]\nAct=observe\nMinAgeSec=0\nGroupBy=process\n"
                                   "[Placement]\nMode=auto\n";
 
@@ -142,19 +145,14 @@ int watch_init(Watch *w)
 Track *watch_track(Watch *w, TaskKey key)
 {
     Track *track = NULL;
-    TaskKey zeroed;
 
-    memset(&zeroed, 0, sizeof(zeroed));
-    zeroed.pid = key.pid;
-    zeroed.tid = key.tid;
-    zeroed.start_ticks = key.start_ticks;
-    HASH_FIND(hh, w->tracks, &zeroed, sizeof(zeroed), track);
+    HASH_FIND(hh, w->tracks, &key, sizeof(key), track);
     if (track)
         return track;
     track = calloc(1, sizeof(*track) + w->topology->n_nodes * sizeof(*track->seen));
     if (!track)
         return NULL;
-    track->key = zeroed;
+    track->key = key;
     HASH_ADD(hh, w->tracks, key, sizeof(track->key), track);
     if (!track->hh.tbl) {
         free(track);

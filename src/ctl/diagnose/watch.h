@@ -13,7 +13,7 @@
 
 /* What one thread ran and waited, in permille x microseconds. */
 typedef struct Track {
-    TaskKey key; /* zeroed before it is filled: the hash is over its bytes */
+    TaskKey key; /* the hash is over its bytes */
     UT_hash_handle hh;
     uint64_t run, wait;
     uint64_t seen[]; /* [n_nodes]: of `run`, while it was looked where */
