@@ -22,7 +22,7 @@ static const char *const dropin_names[] = {"80-numaplacectl.conf", "85-numaplace
 
 typedef struct Switch {
     const CtlOptions *options;
-    PolicyDirs dirs;
+    const PolicyDirs *dirs;
     bool act; /* enable */
     bool warned;
     json_object *files; /* [{"policy", "path", "done": "written" or "removed"}] */
@@ -53,7 +53,7 @@ static int note(Switch *s, const Policy *policy, const char *path, const char *d
 
 static char *dropin_path(const Switch *s, const Policy *policy, bool runtime)
 {
-    const char *dir = s->dirs.dirs[runtime];
+    const char *dir = s->dirs->dirs[runtime];
 
     return dir ? format_text("%s/%s.policy.d/%s", dir, policy->name, dropin_names[runtime]) : NULL;
 }
@@ -85,7 +85,7 @@ static CtlExit put_aside(const Switch *s, const Policy *policy, bool runtime, ch
     CLEANUP_FREE char *path = dropin_path(s, policy, runtime), *aside = NULL;
 
     if (!path)
-        return s->dirs.dirs[runtime] ? ctl_fail_oom() : CTL_EXIT_OK;
+        return s->dirs->dirs[runtime] ? ctl_fail_oom() : CTL_EXIT_OK;
     aside = format_text("%s~", path);
     if (!aside)
         return ctl_fail_oom();
@@ -169,7 +169,7 @@ static CtlExit look(Switch *s, const char *name, PolicySet **set, Policy **ret)
     int r;
 
     *set = policy_set_free(*set);
-    r = policy_set_load((const char *const *)s->dirs.dirs, NULL, set, &report);
+    r = policy_set_load((const char *const *)s->dirs->dirs, NULL, set, &report);
     if (r < 0 || !s->warned)
         policy_files_complain(&report);
     s->warned = true;
@@ -276,22 +276,20 @@ static CtlExit switch_all(const CtlOptions *options, int argc, char **argv, bool
 {
     CLEANUP(policy_set_free_p) PolicySet *set = NULL;
     CLEANUP_JSON json_object *files = json_object_new_array();
-    Switch s = {.options = options, .act = act, .files = files};
+    CLEANUP(policy_dirs_done) PolicyDirs dirs = {0};
+    Switch s = {.options = options, .dirs = &dirs, .act = act, .files = files};
     CtlExit result = CTL_EXIT_OK, code;
     bool any = false;
 
-    if (!files || policy_dirs_init(options, &s.dirs) < 0)
+    if (!files || policy_dirs_init(options, &dirs) < 0)
         return ctl_fail_oom();
-    if (options->runtime && !s.dirs.dirs[1]) {
-        policy_dirs_done(&s.dirs);
+    if (options->runtime && !dirs.dirs[1])
         return ctl_fail(CTL_EXIT_USAGE, "--runtime: with --policy-dir= it wants a second one, to write into");
-    }
     for (int i = 0; i < argc; i++) {
         code = switch_policy(&s, argv[i], &set);
         any |= code == CTL_EXIT_OK;
         result = result == CTL_EXIT_OK ? code : result;
     }
-    policy_dirs_done(&s.dirs);
     code = say_done(options, files);
     result = result == CTL_EXIT_OK ? code : result;
     /* Also when nothing was written: it may not have read what was the last time. */

@@ -167,13 +167,11 @@ static void print_result(const CtlOptions *options, json_object *result)
 static CtlExit load_topology(const CtlOptions *options, Topology **ret)
 {
     CLEANUP_FREE char *error = NULL;
-    TopologyOptions from = options->topology;
     int r;
 
-    *ret = NULL;
-    if (strcmp(options->root, "/") != 0 && !from.xml && !from.synthetic)
+    if (strcmp(options->root, "/") != 0 && !options->topology.xml && !options->topology.synthetic)
         return CTL_EXIT_OK;
-    r = topology_load(&from, ret, &error);
+    r = topology_load(&options->topology, ret, &error);
     if (r < 0)
         return ctl_fail(CTL_EXIT_FAILURE, "topology: %s", error ? error : strerror(-r));
     return CTL_EXIT_OK;
