@@ -71,13 +71,12 @@ static void top_done(Top *top)
 
 static int add_line(Lines *lines, const char *text)
 {
-    if (!GROW(lines->text, lines->capacity, lines->n + 1))
-        return -ENOMEM;
-    lines->text[lines->n] = strdup(text);
-    if (!lines->text[lines->n])
-        return -ENOMEM;
-    lines->n++;
-    return 0;
+    char *copy = strdup(text);
+
+    if (copy && APPEND(lines->text, lines->capacity, lines->n, copy) == 0)
+        return 0;
+    free(copy);
+    return -ENOMEM;
 }
 
 static int add_sentences(Lines *lines, const char *title, json_object *list, SentenceMaker make)
@@ -188,7 +187,6 @@ static void look_into(Top *top, CtlExit (*show)(Top *, const char *))
     top->choice.lines = top->lines.text;
     top->choice.n_lines = (uint32_t)top->lines.n;
     top->choice.title = top->title;
-    top->choice.first = 0;
 }
 
 /* Keys */
