@@ -382,14 +382,13 @@ static CtlExit parse_options(int argc, char **argv, CtlOptions *options, unsigne
 /* How many words of argv name the row's verb: 0 when they do not. */
 static int verb_words(const CtlVerbRow *row, int argc, char **argv)
 {
-    const char *blank = strchr(row->name, ' ');
+    const char *blank = strchrnul(row->name, ' ');
+    size_t len = (size_t)(blank - row->name);
+    int n = *blank ? 2 : 1;
 
-    if (!blank)
-        return argc > 0 && !strcmp(argv[0], row->name) ? 1 : 0;
-    return argc > 1 && !strncmp(argv[0], row->name, (size_t)(blank - row->name)) &&
-                   strlen(argv[0]) == (size_t)(blank - row->name) && !strcmp(argv[1], blank + 1)
-               ? 2
-               : 0;
+    if (argc < n || strlen(argv[0]) != len || strncmp(argv[0], row->name, len) != 0)
+        return 0;
+    return n == 1 || !strcmp(argv[1], blank + 1) ? n : 0;
 }
 
 static CtlExit find_verb(CtlCommand *command, int argc, char **argv)
