@@ -29,11 +29,11 @@ static bool is_lent(void)
 
 static bool is_wanted(const CtlOptions *options)
 {
-    const char *term = getenv("TERM"), *chosen = chosen_pager();
+    const char *chosen = chosen_pager();
 
-    return options->terminal && isatty(STDIN_FILENO) && term && strcmp(term, "dumb") != 0 &&
-           !options->no_pager && options->json == CTL_JSON_OFF && !options->watch && !options->follow &&
-           !options->output && (!chosen || (*chosen && strcmp(chosen, "cat") != 0));
+    return options->clears && isatty(STDIN_FILENO) && !options->no_pager && options->json == CTL_JSON_OFF &&
+           !options->watch && !options->follow && !options->output &&
+           (!chosen || (*chosen && strcmp(chosen, "cat") != 0));
 }
 
 /* Where not even more(1) is installed. */
