@@ -242,10 +242,7 @@ static void write_labels(FILE *out, json_object *labels)
 /* Whole numbers as such: all of them are exact, up to 2^53. */
 static void write_value(FILE *out, double value)
 {
-    if (floor(value) == value)
-        (void)fprintf(out, " %.0f\n", value);
-    else
-        (void)fprintf(out, " %.6f\n", value);
+    (void)fprintf(out, floor(value) == value ? " %.0f\n" : " %.6f\n", value);
 }
 
 /* OpenMetrics has the name of a counter without _total in the lines that describe it. */
