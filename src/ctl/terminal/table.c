@@ -10,7 +10,6 @@
 #include "ctl/terminal/style.h"
 #include "ctl/text.h"
 
-#include <stdarg.h>
 #include <string.h>
 
 #define GAP "  "
@@ -93,12 +92,8 @@ void table_add(Table *table, const char *colour, const char *text)
 
 void table_addf(Table *table, const char *colour, const char *format, ...)
 {
-    CLEANUP_FREE char *printable = NULL;
-    va_list ap;
+    CLEANUP_FREE char *printable = TEXT_PRINTABLE(format);
 
-    va_start(ap, format);
-    printable = text_vprintable(format, ap);
-    va_end(ap);
     add_printable(table, colour, printable);
 }
 
