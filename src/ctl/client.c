@@ -102,7 +102,7 @@ int client_call_patiently(sd_bus *bus, sd_bus_message *message, sd_bus_error *re
     if (r >= 0)
         r = wait_for(bus, &reply);
     (void)sd_bus_slot_unref(slot);
-    if (r < 0 && r == -ETIMEDOUT)
+    if (r == -ETIMEDOUT)
         sd_bus_close(bus);
     if (r < 0)
         return r;
