@@ -24,6 +24,30 @@ static uint64_t average(pid_t tid, int32_t node, FaultsKind kind)
     return touches_thread(&touches, tid)->faults.nodes[node].memory[kind];
 }
 
+/* So many rounds in which one thread touches one place. */
+static void touch_rounds(unsigned n, pid_t tid, uint64_t address)
+{
+    for (unsigned i = 0; i < n; i++) {
+        touch(tid, address);
+        assert_true(end_round(0));
+    }
+}
+
+/* The process and its threads up to this one. */
+static World *world_of(pid_t last)
+{
+    World *world = sample_empty();
+
+    assert_int_equal(sample_process(world, 11, -1, -1), 0);
+    for (pid_t tid = 11; tid <= last; tid++) {
+        int at = sample_task(world, 11, tid, 0, 0);
+
+        assert_true(at >= 0);
+        world->tasks[at].start_ticks = 5;
+    }
+    return world;
+}
+
 static void test_blocks(void **state)
 {
     /* In no order, several in one block. */
@@ -112,8 +136,7 @@ static void test_node(void **state)
 
 static void test_no_round(void **state)
 {
-    touch(11, BASE);
-    assert_true(end_round(0));
+    touch_rounds(1, 11, BASE);
     assert_false(end_round(0));
     assert_int_equal(touches.n_rounds, 1);
     assert_int_equal(average(11, 0, FAULTS_KIND_PRIVATE), TOUCHES_ROUND);
@@ -165,15 +188,9 @@ static void test_buddies_from_afar(void **state)
 /* Threads are told apart by when they began: 13 is another one in this World. */
 static void test_told(void **state)
 {
-    CLEANUP(world_free_p) World *world = sample_empty();
+    CLEANUP(world_free_p) World *world = world_of(14);
 
-    assert_int_equal(sample_process(world, 11, -1, -1), 0);
-    for (pid_t tid = 11; tid <= 14; tid++) {
-        int at = sample_task(world, 11, tid, 0, 0);
-
-        assert_true(at >= 0);
-        world->tasks[at].start_ticks = tid == 13 ? 6 : 5;
-    }
+    world->tasks[2].start_ticks = 6;
     for (unsigned round = 0; round < 4; round++) {
         for (unsigned i = 0; i < 8; i++) {
             touch(11, BASE + i * BLOCK);
@@ -216,17 +233,13 @@ static void test_together(void **state)
 /* The thread that touched everything first does not hide for long who uses it, and not at all when it is forgotten. */
 static void test_forgotten(void **state)
 {
-    for (unsigned round = 0; round < 5; round++) {
-        touch(11, BASE);
-        assert_true(end_round(0));
-    }
+    touch_rounds(5, 11, BASE);
     assert_int_equal(touches_owner(&touches.blocks[0]), 11);
     assert_int_equal(touches_forget_thread(&touches, 11), 0);
     assert_true(touches_check(&touches));
     assert_int_equal(touches_owner(&touches.blocks[0]), 0);
     assert_int_equal(average(11, 0, FAULTS_KIND_PRIVATE), 0);
-    touch(12, BASE);
-    assert_true(end_round(0));
+    touch_rounds(1, 12, BASE);
     assert_int_equal(touches_owner(&touches.blocks[0]), 12);
     assert_int_equal(average(12, 0, FAULTS_KIND_PRIVATE), TOUCHES_ROUND);
 
@@ -242,17 +255,10 @@ static void test_forgotten(void **state)
 /* A new owner takes a block over in two rounds, and an intruder does not in one. */
 static void test_changes_hands(void **state)
 {
-    for (unsigned round = 0; round < 8; round++) {
-        touch(11, BASE);
-        assert_true(end_round(0));
-    }
-    touch(13, BASE);
-    assert_true(end_round(0));
+    touch_rounds(8, 11, BASE);
+    touch_rounds(1, 13, BASE);
     assert_int_equal(touches_owner(&touches.blocks[0]), 0);
-    for (unsigned round = 0; round < 2; round++) {
-        touch(13, BASE);
-        assert_true(end_round(0));
-    }
+    touch_rounds(2, 13, BASE);
     assert_int_equal(touches_owner(&touches.blocks[0]), 13);
 }
 
@@ -275,10 +281,7 @@ static void test_many(void **state)
     assert_in_range(touches_weight(&touches.blocks[0]), 2 * TOUCHES_ROUND - 32, 2 * TOUCHES_ROUND);
     assert_true(touches.blocks[0].others > TOUCHES_ROUND / 8);
     assert_true(touches_shared(&touches.blocks[0]));
-    for (int round = 0; round < 10; round++) {
-        touch(13, BASE);
-        assert_true(end_round(0));
-    }
+    touch_rounds(10, 13, BASE);
     assert_int_equal(touches.blocks[0].others, 0);
     assert_int_equal(touches_owner(&touches.blocks[0]), 13);
 }
@@ -286,16 +289,9 @@ static void test_many(void **state)
 /* Two that take all blocks in turns by chance are each alone at half of them now and then; that is not theirs. */
 static void test_shared_by_halves(void **state)
 {
-    CLEANUP(world_free_p) World *world = sample_empty();
+    CLEANUP(world_free_p) World *world = world_of(12);
     uint32_t seed = 1;
 
-    assert_int_equal(sample_process(world, 11, -1, -1), 0);
-    for (pid_t tid = 11; tid <= 12; tid++) {
-        int at = sample_task(world, 11, tid, 0, 0);
-
-        assert_true(at >= 0);
-        world->tasks[at].start_ticks = 5;
-    }
     for (unsigned round = 0; round < 40; round++) {
         for (unsigned i = 0; i < 8; i++) {
             seed = seed * 1103515245U + 12345U;
@@ -413,12 +409,10 @@ static void test_nowhere(void **state)
 
 static void test_old_blocks(void **state)
 {
-    touch(11, BASE);
-    assert_true(end_round(0));
+    touch_rounds(1, 11, BASE);
     for (unsigned round = 0; round < TOUCHES_ROUNDS_KEPT; round++) {
         assert_int_equal(touches.blocks[0].address, BASE);
-        touch(11, BASE + BLOCK);
-        assert_true(end_round(0));
+        touch_rounds(1, 11, BASE + BLOCK);
     }
     assert_int_equal(touches.n_blocks, 1);
     assert_int_equal(touches.blocks[0].address, BASE + BLOCK);
@@ -453,15 +447,8 @@ static void test_limits(void **state)
  * chance. */
 static void test_alone_by_chance(void **state)
 {
-    CLEANUP(world_free_p) World *world = sample_empty();
+    CLEANUP(world_free_p) World *world = world_of(12);
 
-    assert_int_equal(sample_process(world, 11, -1, -1), 0);
-    for (pid_t tid = 11; tid <= 12; tid++) {
-        int at = sample_task(world, 11, tid, 0, 0);
-
-        assert_true(at >= 0);
-        world->tasks[at].start_ticks = 5;
-    }
     for (unsigned i = 0; i < 6; i++)
         touch(11, BASE + i * BLOCK);
     assert_true(end_round(0));
@@ -479,19 +466,12 @@ static void test_alone_by_chance(void **state)
  * not been seen for long enough. */
 static void test_shared_for_long(void **state)
 {
-    touch(12, BASE);
-    assert_true(end_round(0));
+    touch_rounds(1, 12, BASE);
     assert_false(touches_shared(&touches.blocks[0]));
-    for (unsigned round = 0; round < 3; round++) {
-        touch(11, BASE);
-        assert_true(end_round(0));
-    }
+    touch_rounds(3, 11, BASE);
     assert_int_equal(touches_owner(&touches.blocks[0]), 11);
     assert_true(touches_shared(&touches.blocks[0]));
-    for (unsigned round = 0; round < 6; round++) {
-        touch(11, BASE);
-        assert_true(end_round(0));
-    }
+    touch_rounds(6, 11, BASE);
     assert_false(touches_shared(&touches.blocks[0]));
 }
 
