@@ -6,15 +6,17 @@
 #include "base/time.h"
 #include "daemon/config.h"
 
+static char message[256];
+
 /* Parses over the defaults; the report's first message, or "", is left in `message`. */
-static int parse(const char *text, Config **ret, char *message, size_t size)
+static int parse(const char *text, Config **ret)
 {
     CLEANUP(conf_report_done) ConfReport report = {0};
     int r;
 
     assert_int_equal(config_new(ret), 0);
     r = config_parse(*ret, text, strlen(text), "f", &report);
-    (void)snprintf(message, size, "%s", report.n_messages > 0 ? report.messages[0].text : "");
+    (void)snprintf(message, sizeof(message), "%s", report.n_messages > 0 ? report.messages[0].text : "");
     return r;
 }
 
@@ -42,11 +44,10 @@ static void test_defaults(void **state)
 static void test_every_key(void **state)
 {
     CLEANUP(config_free_p) Config *c = NULL;
-    char message[256];
 
     assert_int_equal(parse("[Daemon]\nFastTickSec=20ms\nSlowTickSec=2s\nMaxCPU=0.5%\nReservedCPUs=0,2-3\n"
                            "DryRun=yes\nKeepOnStop=on\nMaxTasks=5\n[Limits]\nCrossNodeMovesPerSec=0\n",
-                           &c, message, sizeof(message)),
+                           &c),
                      0);
     assert_string_equal(message, "");
     assert_int_equal(c->fast_tick_usec, 20 * USEC_PER_MSEC);
@@ -80,9 +81,8 @@ static void test_bad_values(void **state)
 
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
         CLEANUP(config_free_p) Config *c = NULL;
-        char message[256];
 
-        if (parse(texts[i], &c, message, sizeof(message)) != -EBADMSG)
+        if (parse(texts[i], &c) != -EBADMSG)
             fail_msg("accepted: %s", texts[i]);
         assert_non_null(strstr(message, "takes"));
         check_defaults(c); /* a bad value writes nothing */
@@ -92,9 +92,8 @@ static void test_bad_values(void **state)
 static void test_key_without_section(void **state)
 {
     CLEANUP(config_free_p) Config *c = NULL;
-    char message[256];
 
-    assert_int_equal(parse("MaxTasks=1\n", &c, message, sizeof(message)), -EBADMSG);
+    assert_int_equal(parse("MaxTasks=1\n", &c), -EBADMSG);
     assert_string_equal(message,
                         "expected a section such as [Daemon] before the first key, found: MaxTasks=1");
 }
@@ -102,14 +101,13 @@ static void test_key_without_section(void **state)
 static void test_unknown_is_a_warning(void **state)
 {
     CLEANUP(config_free_p) Config *a = NULL, *b = NULL, *c = NULL;
-    char message[256];
 
-    assert_int_equal(parse("[Daemon]\nFastTack=1s\n", &a, message, sizeof(message)), 0);
+    assert_int_equal(parse("[Daemon]\nFastTack=1s\n", &a), 0);
     assert_non_null(strstr(message, "FastTack"));
-    assert_int_equal(parse("[Deamon]\nFastTickSec=1s\nDryRun=yes\n", &b, message, sizeof(message)), 0);
+    assert_int_equal(parse("[Deamon]\nFastTickSec=1s\nDryRun=yes\n", &b), 0);
     assert_non_null(strstr(message, "Deamon"));
     check_defaults(b);
-    assert_int_equal(parse("[Daemon]\nIdleCPU=25%\n", &c, message, sizeof(message)), 0);
+    assert_int_equal(parse("[Daemon]\nIdleCPU=25%\n", &c), 0);
     assert_non_null(strstr(message, "ignoring IdleCPU=, which is always 5%: "));
     check_defaults(c);
 }
@@ -117,13 +115,11 @@ static void test_unknown_is_a_warning(void **state)
 static void test_twice_is_a_warning(void **state)
 {
     CLEANUP(config_free_p) Config *a = NULL, *b = NULL;
-    char message[256];
 
-    assert_int_equal(
-        parse("[Daemon]\nMaxTasks=5\n[Limits]\n[Daemon]\nMaxTasks=6\n", &a, message, sizeof(message)), 0);
+    assert_int_equal(parse("[Daemon]\nMaxTasks=5\n[Limits]\n[Daemon]\nMaxTasks=6\n", &a), 0);
     assert_string_equal(message, "MaxTasks= was set in line 2 already; this one counts");
     assert_int_equal(a->max_tasks, 6);
-    assert_int_equal(parse("[Daemon]\nMaxTasks=5\nDryRun=no\n", &b, message, sizeof(message)), 0);
+    assert_int_equal(parse("[Daemon]\nMaxTasks=5\nDryRun=no\n", &b), 0);
     assert_string_equal(message, "");
 }
 

@@ -9,10 +9,12 @@
 #include <unistd.h>
 
 static char *base;
+static char path[128]; /* of a directory in it, which is not there yet */
 
 static int setup(void **state)
 {
     base = test_tree_new();
+    (void)snprintf(path, sizeof(path), "%s/run", base);
     return 0;
 }
 
@@ -22,20 +24,13 @@ static int teardown(void **state)
     return 0;
 }
 
-static int open_run(char *path, size_t size, char **ret_error)
-{
-    (void)snprintf(path, size, "%s/run", base);
-    return runtime_dir_open(path, ret_error);
-}
-
 static void test_makes_and_reuses(void **state)
 {
     CLEANUP_FREE char *error = NULL;
-    char path[128];
     struct stat st;
 
     for (int i = 0; i < 2; i++) {
-        CLEANUP_CLOSE int fd = open_run(path, sizeof(path), &error);
+        CLEANUP_CLOSE int fd = runtime_dir_open(path, &error);
 
         assert_true(fd >= 0);
     }
@@ -46,33 +41,28 @@ static void test_makes_and_reuses(void **state)
 static void test_refuses_what_others_may_write(void **state)
 {
     CLEANUP_FREE char *error = NULL;
-    char path[128];
 
-    (void)snprintf(path, sizeof(path), "%s/run", base);
     assert_int_equal(mkdir(path, 0755), 0);
     assert_int_equal(chmod(path, 0777), 0);
-    assert_int_equal(open_run(path, sizeof(path), &error), -EPERM);
+    assert_int_equal(runtime_dir_open(path, &error), -EPERM);
     assert_non_null(strstr(error, path));
 }
 
 static void test_refuses_a_link(void **state)
 {
     CLEANUP_FREE char *error = NULL;
-    char path[128];
 
-    (void)snprintf(path, sizeof(path), "%s/run", base);
     assert_int_equal(symlink("/tmp", path), 0);
-    assert_true(open_run(path, sizeof(path), &error) < 0);
+    assert_true(runtime_dir_open(path, &error) < 0);
     assert_non_null(strstr(error, "is a link: expected a directory"));
 }
 
 static void test_refuses_a_file_and_a_missing_parent(void **state)
 {
     CLEANUP_FREE char *error = NULL, *error2 = NULL;
-    char path[128];
 
     (void)test_write(base, "run", "");
-    assert_true(open_run(path, sizeof(path), &error) < 0);
+    assert_true(runtime_dir_open(path, &error) < 0);
     assert_int_equal(runtime_dir_open("/nonexistent/a/b", &error2), -ENOENT);
     assert_non_null(strstr(error2, "/nonexistent/a/b"));
 }
@@ -80,8 +70,8 @@ static void test_refuses_a_file_and_a_missing_parent(void **state)
 static void test_one_lock(void **state)
 {
     CLEANUP_FREE char *error = NULL, *unused = NULL;
-    char path[128], pid[32];
-    CLEANUP_CLOSE int fd = open_run(path, sizeof(path), &unused);
+    char pid[32];
+    CLEANUP_CLOSE int fd = runtime_dir_open(path, &unused);
     int lock = runtime_dir_lock(fd, path, &unused);
 
     assert_true(lock >= 0);
@@ -98,10 +88,8 @@ static void test_one_lock(void **state)
 static void test_find_makes_nothing(void **state)
 {
     CLEANUP_FREE char *error = NULL;
-    char path[128];
     int fd;
 
-    (void)snprintf(path, sizeof(path), "%s/run", base);
     assert_int_equal(runtime_dir_find(path, &error), -ENOENT);
     assert_null(error);
     assert_int_equal(access(path, F_OK), -1);
@@ -117,9 +105,8 @@ static void test_find_makes_nothing(void **state)
 static void test_lock_is_for_nobody_else(void **state)
 {
     CLEANUP_FREE char *error = NULL;
-    char path[128];
     const char *file;
-    CLEANUP_CLOSE int fd = open_run(path, sizeof(path), &error);
+    CLEANUP_CLOSE int fd = runtime_dir_open(path, &error);
     mode_t before = umask(0);
     struct stat st;
     int lock;
@@ -142,29 +129,28 @@ static void test_lock_is_for_nobody_else(void **state)
 static void test_one_on_the_host(void **state)
 {
     CLEANUP_FREE char *error = NULL, *error2 = NULL, *unused = NULL;
-    char standard[128], who[64];
+    char who[64];
     int lock, pass, pass2;
 
-    (void)snprintf(standard, sizeof(standard), "%s/run", base);
-    assert_int_equal(host_lock_pass(standard, &unused), -ENOENT);
-    assert_int_equal(access(standard, F_OK), -1);
-    lock = host_lock_take(standard, "/elsewhere", &unused);
+    assert_int_equal(host_lock_pass(path, &unused), -ENOENT);
+    assert_int_equal(access(path, F_OK), -1);
+    lock = host_lock_take(path, "/elsewhere", &unused);
     assert_true(lock >= 0);
-    assert_int_equal(host_lock_take(standard, "/another", &error), -EBUSY);
+    assert_int_equal(host_lock_take(path, "/another", &error), -EBUSY);
     (void)snprintf(who, sizeof(who), "(pid %d, on /elsewhere)", (int)getpid());
     assert_non_null(strstr(error, who));
-    assert_int_equal(host_lock_pass(standard, &error2), -EBUSY);
+    assert_int_equal(host_lock_pass(path, &error2), -EBUSY);
     assert_string_equal(error, error2);
     assert_int_equal(close(lock), 0);
 
-    pass = host_lock_pass(standard, &unused);
-    pass2 = host_lock_pass(standard, &unused);
+    pass = host_lock_pass(path, &unused);
+    pass2 = host_lock_pass(path, &unused);
     assert_true(pass >= 0 && pass2 >= 0);
     free(error);
-    assert_int_equal(host_lock_take(standard, "/another", &error), -EBUSY);
+    assert_int_equal(host_lock_take(path, "/another", &error), -EBUSY);
     assert_int_equal(close(pass), 0);
     assert_int_equal(close(pass2), 0);
-    lock = host_lock_take(standard, "/another", &unused);
+    lock = host_lock_take(path, "/another", &unused);
     assert_true(lock >= 0);
     assert_int_equal(close(lock), 0);
     assert_null(unused);
@@ -175,18 +161,16 @@ static void test_holder_is_gone(void **state)
 {
     static const char *const odd[] = {"", "x", "1", "-1\n/a", "99999999\n/gone\n"};
     CLEANUP_FREE char *unused = NULL;
-    char standard[128];
     int lock;
 
-    (void)snprintf(standard, sizeof(standard), "%s/run", base);
-    lock = host_lock_take(standard, "/elsewhere", &unused);
+    lock = host_lock_take(path, "/elsewhere", &unused);
     assert_true(lock >= 0);
     for (size_t i = 0; i < ARRAY_SIZE(odd); i++) {
         CLEANUP_FREE char *error = NULL;
 
         assert_int_equal(ftruncate(lock, 0), 0);
         assert_int_equal(pwrite(lock, odd[i], strlen(odd[i]), 0), strlen(odd[i]));
-        assert_int_equal(host_lock_take(standard, "/another", &error), -EBUSY);
+        assert_int_equal(host_lock_take(path, "/another", &error), -EBUSY);
         assert_string_equal(error, "another numaplaced places tasks on this host, or puts them back");
     }
     assert_int_equal(close(lock), 0);
