@@ -11,36 +11,48 @@
 
 static const PaceSettings defaults = {.fast_usec = 100 * MS, .slow_usec = 1000 * MS, .max_cpu_permille = 10};
 
-/* Nothing saved: what a daemon is that has been busy for long. */
-static void init_poor(Pace *pace)
+static Pace pace;
+static uint64_t now;
+
+static int setup(void **state)
 {
-    pace_init(pace, &defaults);
-    pace->saved_nsec = 0;
+    now = 1000 * USEC_PER_SEC;
+    pace_init(&pace, &defaults);
+    return 0;
 }
 
-/* One tick at `now` that costs nothing. */
-static void tick(Pace *pace, uint64_t now, bool pressed, bool asleep)
+/* Nothing saved: what a daemon is that has been busy for long. */
+static void init_poor(void)
 {
-    pace_ticked(pace, now, pace_slow_due(pace, now), pressed ? PACE_PRESSED : PACE_CALM, asleep, 0, 0);
+    pace_init(&pace, &defaults);
+    pace.saved_nsec = 0;
+}
+
+/* One tick now that costs nothing. */
+static void tick(bool pressed, bool asleep)
+{
+    pace_ticked(&pace, now, pace_slow_due(&pace, now), pressed ? PACE_PRESSED : PACE_CALM, asleep, 0, 0);
+}
+
+/* So many in which everybody is asleep, until the next one is due. */
+static void ticks_asleep(unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        tick(false, true);
+        now = pace.due_usec;
+    }
 }
 
 static void test_first_tick_is_slow_and_due(void **state)
 {
-    Pace pace;
-
-    pace_init(&pace, &defaults);
     assert_true(pace_slow_due(&pace, 123456));
     assert_true(pace.due_usec <= 123456);
 }
 
 static void test_pressed_keeps_the_fast_tick(void **state)
 {
-    uint64_t now = 1000 * USEC_PER_SEC;
-    Pace pace;
-
-    pace_init(&pace, &defaults);
     for (int i = 0; i < 50; i++) {
-        tick(&pace, now, true, false);
+        tick(true, false);
         assert_int_equal(pace.due_usec - now, 100 * MS);
         now = pace.due_usec;
     }
@@ -55,14 +67,9 @@ static void test_full_only_when_seen_twice(void **state)
         uint64_t expected_ms;
     } ticks[] = {{PACE_FULL, 100}, {PACE_FULL, 200}, {PACE_FULL, 400}, {PACE_PRESSED, 100},
                  {PACE_FULL, 200}, {PACE_CALM, 400}, {PACE_FULL, 100}};
-    uint64_t now = 1000 * USEC_PER_SEC;
-    Pace pace;
 
-    pace_init(&pace, &defaults);
-    while (pace_fast_usec(&pace) < PACE_IDLE_MAX_USEC) {
-        tick(&pace, now, false, true);
-        now = pace.due_usec;
-    }
+    while (pace_fast_usec(&pace) < PACE_IDLE_MAX_USEC)
+        ticks_asleep(1);
     for (size_t i = 0; i < ARRAY_SIZE(ticks); i++) {
         pace_ticked(&pace, now, pace_slow_due(&pace, now), ticks[i].press, false, 0, 0);
         assert_int_equal(pace_fast_usec(&pace), ticks[i].expected_ms * MS);
@@ -73,12 +80,9 @@ static void test_full_only_when_seen_twice(void **state)
 static void test_backs_off_doubling_to_two_seconds(void **state)
 {
     static const uint64_t expected_ms[] = {200, 400, 800, 1600, 2000, 2000};
-    uint64_t now = 1000 * USEC_PER_SEC;
-    Pace pace;
 
-    pace_init(&pace, &defaults);
     for (size_t i = 0; i < ARRAY_SIZE(expected_ms); i++) {
-        tick(&pace, now, false, true);
+        tick(false, true);
         assert_int_equal(pace_fast_usec(&pace), expected_ms[i] * MS);
         now += pace_fast_usec(&pace);
     }
@@ -86,19 +90,14 @@ static void test_backs_off_doubling_to_two_seconds(void **state)
 
 static void test_asleep_wakes_once_for_both_ticks(void **state)
 {
-    uint64_t now = 1000 * USEC_PER_SEC, before;
-    Pace pace;
+    uint64_t before;
 
-    pace_init(&pace, &defaults);
-    for (int i = 0; i < 20; i++) {
-        tick(&pace, now, false, true);
-        now = pace.due_usec;
-    }
+    ticks_asleep(20);
     assert_int_equal(pace_slow_usec(&pace), 2000 * MS);
     for (int i = 0; i < 20; i++) {
         assert_true(pace_slow_due(&pace, now));
         before = now;
-        tick(&pace, now, false, true);
+        tick(false, true);
         now = pace.due_usec;
         assert_int_equal(now - before, 2000 * MS);
     }
@@ -106,34 +105,25 @@ static void test_asleep_wakes_once_for_both_ticks(void **state)
 
 static void test_members_are_looked_at_within_a_second(void **state)
 {
-    uint64_t now = 1000 * USEC_PER_SEC;
-    Pace pace;
-
-    pace_init(&pace, &defaults);
-    for (int i = 0; i < 20; i++) {
-        tick(&pace, now, false, true);
-        now = pace.due_usec;
-    }
-    tick(&pace, now, false, true);
+    ticks_asleep(20);
+    tick(false, true);
     assert_int_equal(pace.due_usec, now + 2000 * MS);
     pace_members_changed(&pace);
     assert_int_equal(pace.due_usec, now + 1000 * MS);
     assert_true(pace_slow_due(&pace, now + 1000 * MS));
     /* Once. */
-    tick(&pace, now + 1000 * MS, false, true);
+    now += 1000 * MS;
+    tick(false, true);
     assert_int_equal(pace_slow_usec(&pace), 2000 * MS);
 }
 
 static void test_running_keeps_the_slow_tick(void **state)
 {
-    uint64_t now = 1000 * USEC_PER_SEC;
     unsigned n_slow = 0;
-    Pace pace;
 
-    pace_init(&pace, &defaults);
     for (int i = 0; i < 100; i++) {
         n_slow += pace_slow_due(&pace, now);
-        tick(&pace, now, true, false);
+        tick(true, false);
         now = pace.due_usec;
     }
     assert_int_equal(n_slow, 10); /* 100 fast ticks of 100 ms */
@@ -141,15 +131,8 @@ static void test_running_keeps_the_slow_tick(void **state)
 
 static void test_wake_goes_back_to_fast_but_not_below(void **state)
 {
-    uint64_t now = 1000 * USEC_PER_SEC;
-    Pace pace;
-
-    pace_init(&pace, &defaults);
-    for (int i = 0; i < 10; i++) {
-        tick(&pace, now, false, true);
-        now = pace.due_usec;
-    }
-    tick(&pace, now, false, true);
+    ticks_asleep(10);
+    tick(false, true);
     pace_wake(&pace);
     assert_int_equal(pace.due_usec, now + 100 * MS);
     pace_wake(&pace); /* a storm of events changes nothing */
@@ -159,22 +142,18 @@ static void test_wake_goes_back_to_fast_but_not_below(void **state)
 static void test_a_long_setting_is_not_backed_off_below(void **state)
 {
     const PaceSettings lazy = {.fast_usec = 5000 * MS, .slow_usec = 60000 * MS, .max_cpu_permille = 10};
-    Pace pace;
 
     pace_init(&pace, &lazy);
-    for (int i = 0; i < 5; i++)
-        tick(&pace, 1000 * USEC_PER_SEC + (uint64_t)i * 5000 * MS, false, true);
+    for (int i = 0; i < 5; i++, now += 5000 * MS)
+        tick(false, true);
     assert_int_equal(pace_fast_usec(&pace), 5000 * MS);
     assert_int_equal(pace_slow_usec(&pace), 60000 * MS);
 }
 
 static void test_cost_stretches_both_ticks_to_the_limit(void **state)
 {
-    uint64_t now = 1000 * USEC_PER_SEC;
-    Pace pace;
-
     /* The example of pace.c: 2 ms per fast tick and 5 ms more per slow one, 1 % of a CPU. */
-    init_poor(&pace);
+    init_poor();
     pace.saved_nsec = 7 * MS * 1000;
     pace_ticked(&pace, now, true, PACE_PRESSED, false, 2 * MS * 1000, 5 * MS * 1000);
     assert_int_equal(pace.stretch_permille, 2500);
@@ -185,10 +164,6 @@ static void test_cost_stretches_both_ticks_to_the_limit(void **state)
 /* What is said of the cost is what there was, also when ticks come before they are due. */
 static void test_cost_lately(void **state)
 {
-    uint64_t now = 1000 * USEC_PER_SEC;
-    Pace pace;
-
-    pace_init(&pace, &defaults);
     for (int i = 0; i < 1000; i++, now += 100 * MS)
         pace_ticked(&pace, now, i % 10 == 0, PACE_CALM, true, MS * 1000, 0);
     assert_int_equal(pace_fast_usec(&pace), 2 * USEC_PER_SEC);
@@ -202,10 +177,7 @@ static void test_cost_lately(void **state)
 
 static void test_stretch_is_bounded_and_ends(void **state)
 {
-    uint64_t now = 1000 * USEC_PER_SEC;
-    Pace pace;
-
-    init_poor(&pace);
+    init_poor();
     pace_ticked(&pace, now, true, PACE_PRESSED, false, 60 * NSEC_PER_SEC, 0);
     assert_int_equal(pace_fast_usec(&pace), PACE_STRETCH_MAX_USEC);
 
@@ -220,10 +192,8 @@ static void test_stretch_is_bounded_and_ends(void **state)
 /* What begins may cost more than MaxCPU= for a while, but not on average over a minute. */
 static void test_savings(void **state)
 {
-    uint64_t start = 1000 * USEC_PER_SEC, now = start, spent = 0, unstretched = 0;
-    Pace pace;
+    uint64_t start = now, spent = 0, unstretched = 0;
 
-    pace_init(&pace, &defaults);
     for (int i = 0; i < 10000; i++) {
         bool slow = pace_slow_due(&pace, now);
         uint64_t cost = slow ? 7 * MS * 1000 : 2 * MS * 1000;
@@ -251,7 +221,6 @@ static void test_savings(void **state)
 static void test_no_limit_does_not_stretch(void **state)
 {
     PaceSettings settings = defaults;
-    Pace pace;
 
     settings.max_cpu_permille = 0;
     pace_init(&pace, &settings);
@@ -267,12 +236,11 @@ static void test_property_share_stays_below_limit(void **state)
 
     for (int i = 0; i < 2000; i++) {
         uint64_t fast, slow, share_ppm;
-        Pace pace;
 
         seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
         fast = seed >> 40;              /* up to 17 ms */
         slow = (seed >> 8) & 0x3ffffff; /* up to 67 ms */
-        init_poor(&pace);
+        init_poor();
         pace_ticked(&pace, 1000 * USEC_PER_SEC, true, PACE_PRESSED, false, fast, slow);
         share_ppm = fast * 1000 / pace_fast_usec(&pace) + slow * 1000 / pace_slow_usec(&pace);
         assert_true(share_ppm <= 10010); /* rounding of the factor */
@@ -282,22 +250,15 @@ static void test_property_share_stays_below_limit(void **state)
 static void test_settings_take_effect_at_once(void **state)
 {
     PaceSettings faster = {.fast_usec = 20 * MS, .slow_usec = 500 * MS, .max_cpu_permille = 10};
-    uint64_t now = 1000 * USEC_PER_SEC;
-    Pace pace;
 
-    pace_init(&pace, &defaults);
-    tick(&pace, now, false, true);
+    tick(false, true);
     pace_set(&pace, &faster);
     assert_int_equal(pace.due_usec, now + 20 * MS);
 }
 
 static void test_now_makes_the_next_tick_slow(void **state)
 {
-    uint64_t now = 1000 * USEC_PER_SEC;
-    Pace pace;
-
-    pace_init(&pace, &defaults);
-    tick(&pace, now, true, false);
+    tick(true, false);
     assert_false(pace_slow_due(&pace, now + 1));
     pace_now(&pace, now + 1);
     assert_true(pace_slow_due(&pace, now + 1));
@@ -307,10 +268,7 @@ static void test_now_makes_the_next_tick_slow(void **state)
 /* Between slow ticks a tenth of their interval apart, and no more than MaxCPU= allows if that were all. */
 static void test_may_discover(void **state)
 {
-    uint64_t now = 1000 * USEC_PER_SEC;
-    Pace pace;
-
-    init_poor(&pace);
+    init_poor();
     pace_ticked(&pace, now, true, PACE_CALM, false, 0, 0);
     assert_false(pace_may_discover(&pace, now + 99 * MS));
     assert_true(pace_may_discover(&pace, now + 100 * MS));
@@ -339,8 +297,6 @@ static void test_may_discover(void **state)
 static void test_watches_seldom_and_cheaply(void **state)
 {
     PaceSettings settings = defaults;
-    uint64_t now = 1000 * USEC_PER_SEC;
-    Pace pace;
 
     settings.watches = true;
     pace_init(&pace, &settings);
@@ -384,56 +340,57 @@ static void test_watches_seldom_and_cheaply(void **state)
 static void test_watches_what_is_new(void **state)
 {
     PaceSettings settings = defaults;
-    uint64_t now = 1000 * USEC_PER_SEC, end;
-    Pace pace;
+    uint64_t end;
 
     settings.watches = true;
     pace_init(&pace, &settings);
     for (end = now + 2 * PACE_WATCH_NEW_USEC; now < end; now = pace.due_usec)
-        tick(&pace, now, false, false);
+        tick(false, false);
     assert_int_equal(pace.due_usec, pace.last_fast_usec + PACE_WATCH_USEC);
     pace_members_changed(&pace);
     assert_int_equal(pace.due_usec, pace.last_fast_usec + 1000 * MS);
     for (end = pace.last_fast_usec + PACE_WATCH_NEW_USEC, now = pace.due_usec; now < end;
          now = pace.due_usec) {
-        tick(&pace, now, false, false);
+        tick(false, false);
         assert_true(pace.due_usec == now + 1000 * MS);
     }
-    tick(&pace, now, false, false);
+    tick(false, false);
     assert_int_equal(pace.due_usec, now + PACE_WATCH_USEC);
 
     /* A daemon that placed until now has seen what there is. */
     settings.watches = false;
     pace_set(&pace, &settings);
-    tick(&pace, now, false, false);
+    tick(false, false);
     settings.watches = true;
     pace_set(&pace, &settings);
     assert_int_equal(pace_slow_usec(&pace), PACE_WATCH_USEC);
 }
 
+#define TEST(function) cmocka_unit_test_setup(function, setup)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_tick_is_slow_and_due),
-        cmocka_unit_test(test_pressed_keeps_the_fast_tick),
-        cmocka_unit_test(test_full_only_when_seen_twice),
-        cmocka_unit_test(test_backs_off_doubling_to_two_seconds),
-        cmocka_unit_test(test_asleep_wakes_once_for_both_ticks),
-        cmocka_unit_test(test_members_are_looked_at_within_a_second),
-        cmocka_unit_test(test_running_keeps_the_slow_tick),
-        cmocka_unit_test(test_wake_goes_back_to_fast_but_not_below),
-        cmocka_unit_test(test_a_long_setting_is_not_backed_off_below),
-        cmocka_unit_test(test_cost_stretches_both_ticks_to_the_limit),
-        cmocka_unit_test(test_cost_lately),
-        cmocka_unit_test(test_stretch_is_bounded_and_ends),
-        cmocka_unit_test(test_savings),
-        cmocka_unit_test(test_no_limit_does_not_stretch),
-        cmocka_unit_test(test_property_share_stays_below_limit),
-        cmocka_unit_test(test_settings_take_effect_at_once),
-        cmocka_unit_test(test_now_makes_the_next_tick_slow),
-        cmocka_unit_test(test_may_discover),
-        cmocka_unit_test(test_watches_seldom_and_cheaply),
-        cmocka_unit_test(test_watches_what_is_new),
+        TEST(test_first_tick_is_slow_and_due),
+        TEST(test_pressed_keeps_the_fast_tick),
+        TEST(test_full_only_when_seen_twice),
+        TEST(test_backs_off_doubling_to_two_seconds),
+        TEST(test_asleep_wakes_once_for_both_ticks),
+        TEST(test_members_are_looked_at_within_a_second),
+        TEST(test_running_keeps_the_slow_tick),
+        TEST(test_wake_goes_back_to_fast_but_not_below),
+        TEST(test_a_long_setting_is_not_backed_off_below),
+        TEST(test_cost_stretches_both_ticks_to_the_limit),
+        TEST(test_cost_lately),
+        TEST(test_stretch_is_bounded_and_ends),
+        TEST(test_savings),
+        TEST(test_no_limit_does_not_stretch),
+        TEST(test_property_share_stays_below_limit),
+        TEST(test_settings_take_effect_at_once),
+        TEST(test_now_makes_the_next_tick_slow),
+        TEST(test_may_discover),
+        TEST(test_watches_seldom_and_cheaply),
+        TEST(test_watches_what_is_new),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
