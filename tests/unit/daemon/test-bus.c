@@ -164,8 +164,7 @@ static void test_call_and_hang_up(void **state)
     send_call(bus);
     settle(f);
     assert_int_equal(f->n_calls, 1);
-    sd_bus_close(bus);
-    sd_bus_unref(bus);
+    sd_bus_close_unref(bus);
     settle(f);
     assert_int_equal(bus_server_statistics(f->server)->n_clients, 0);
 }
@@ -184,14 +183,12 @@ static void test_signal_reaches_every_client(void **state)
     settle(f);
     assert_int_equal(n_a, 1);
     assert_int_equal(n_b, 1);
-    sd_bus_close(a);
-    sd_bus_unref(a);
+    sd_bus_close_unref(a);
     settle(f);
     emit(f);
     settle(f);
     assert_int_equal(n_b, 2);
-    sd_bus_close(b);
-    sd_bus_unref(b);
+    sd_bus_close_unref(b);
 }
 
 /* Connections that say nothing, or nonsense, take a place but hold nobody up. */
@@ -219,8 +216,7 @@ static void test_limit_of_clients(void **state)
     send_call(bus);
     settle(f);
     assert_int_equal(f->n_calls, 1);
-    sd_bus_close(bus);
-    sd_bus_unref(bus);
+    sd_bus_close_unref(bus);
 }
 
 static void test_one_more_than_the_limit_is_turned_away(void **state)
@@ -260,8 +256,7 @@ static void test_limit_of_a_user(void **state)
     }
     bus = connect_bus(f);
     assert_int_equal(bus_server_statistics(f->server)->n_clients, 2 * n_user + 1);
-    sd_bus_close(bus);
-    sd_bus_unref(bus);
+    sd_bus_close_unref(bus);
     for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
         assert_int_equal(close(fds[i]), 0);
     settle(f);
@@ -347,8 +342,7 @@ static void test_turns(void **state)
     settle(f);
     assert_in_range(f->n_calls_at_list, 0, 3);
     assert_true(f->n_calls > 10);
-    sd_bus_close(bus);
-    sd_bus_unref(bus);
+    sd_bus_close_unref(bus);
     assert_int_equal(close(fd), 0);
     settle(f);
 }
