@@ -40,21 +40,28 @@ static void *copy_array(const void *array, size_t n, size_t size)
     return copy;
 }
 
+/* Everything but what elements point to; those that own something are not counted yet. The two have no array in common,
+ * also when memory is out. */
 static bool copy_arrays(const World *from, World *to)
 {
+    *to = *from;
+    to->topology = topology_ref(from->topology);
+    to->pool = intern_pool_new();
+    to->cpus = copy_array(from->cpus, from->topology->cpu_limit, sizeof(*to->cpus));
+    to->nodes = copy_array(from->nodes, from->topology->n_nodes, sizeof(*to->nodes));
     to->workloads = copy_array(from->workloads, from->n_workloads, sizeof(*to->workloads));
     to->groups = copy_array(from->groups, from->n_groups, sizeof(*to->groups));
     to->processes = copy_array(from->processes, from->n_processes, sizeof(*to->processes));
     to->tasks = copy_array(from->tasks, from->n_tasks, sizeof(*to->tasks));
     to->leases = copy_array(from->leases, from->n_leases, sizeof(*to->leases));
-    if (!to->workloads || !to->groups || !to->processes || !to->tasks || !to->leases)
-        return false;
-    to->n_workloads = to->workloads_capacity = from->n_workloads;
-    to->n_groups = to->groups_capacity = from->n_groups;
-    to->n_leases = to->leases_capacity = from->n_leases;
+    to->workloads_capacity = from->n_workloads;
+    to->groups_capacity = from->n_groups;
     to->processes_capacity = from->n_processes;
     to->tasks_capacity = from->n_tasks;
-    return true;
+    to->leases_capacity = from->n_leases;
+    to->n_processes = to->n_tasks = 0;
+    return to->pool && to->cpus && to->nodes && to->workloads && to->groups && to->processes && to->tasks &&
+           to->leases;
 }
 
 /* An element counts once it owns what it points to, so that freeing half a copy frees nothing of the original. */
@@ -82,40 +89,17 @@ static bool own_memory(const World *from, World *to)
     return true;
 }
 
-static void copy_rest(const World *from, World *to)
-{
-    memcpy(to->cpus, from->cpus, from->topology->cpu_limit * sizeof(*to->cpus));
-    memcpy(to->nodes, from->nodes, from->topology->n_nodes * sizeof(*to->nodes));
-    to->now_usec = from->now_usec;
-    to->tick = from->tick;
-    to->interval_usec = from->interval_usec;
-    to->action_cost_usec = from->action_cost_usec;
-    to->idle_permille = from->idle_permille;
-    to->own_permille = from->own_permille;
-    to->partial = from->partial;
-    to->cross_node = from->cross_node;
-    to->ablated = from->ablated;
-    to->kernel_balances = from->kernel_balances;
-    to->use_hidden = from->use_hidden;
-    to->memory_pressure_permille = from->memory_pressure_permille;
-    to->next_group_id = from->next_group_id;
-}
-
 int world_copy(const World *world, World **ret)
 {
-    CLEANUP(world_free_p) World *copy = NULL;
+    CLEANUP(world_free_p) World *copy = calloc(1, sizeof(*copy));
     Keep keep = {0};
-    int r = world_new(world->topology, &copy);
 
-    if (r < 0)
-        return r;
-    if (!copy_arrays(world, copy) || !own_memory(world, copy))
+    if (!copy || !copy_arrays(world, copy) || !own_memory(world, copy))
         return -ENOMEM;
     keep.pool = copy->pool;
     world_visit_interned(copy, keep_string, keep_mask, &keep);
     if (keep.failed)
         return -ENOMEM;
-    copy_rest(world, copy);
     *ret = TAKE_PTR(copy);
     return 0;
 }
