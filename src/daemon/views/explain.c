@@ -120,22 +120,14 @@ static void put_refusals(Dict *dict, const Manager *manager, const Story *story)
 
 static PlanReason reason_of_hands(uint8_t hands)
 {
-    switch ((TaskHands)hands) {
-    case TASK_HANDS_FOREIGN:
-        return PLAN_REASON_FOREIGN_AFFINITY;
-    case TASK_HANDS_REPINNED:
-        return PLAN_REASON_REPINNED;
-    case TASK_HANDS_PER_CPU:
-        return PLAN_REASON_PER_CPU;
-    case TASK_HANDS_CLASS:
-        return PLAN_REASON_CLASS;
-    case TASK_HANDS_DENIED:
-        return PLAN_REASON_DENIED;
-    case TASK_HANDS_UNKNOWN:
-        return PLAN_REASON_UNREADABLE;
-    default:
-        return PLAN_REASON_INVALID;
-    }
+    static const PlanReason reasons[TASK_HANDS_MAX] = {
+        [TASK_HANDS_FREE] = PLAN_REASON_INVALID,       [TASK_HANDS_FOREIGN] = PLAN_REASON_FOREIGN_AFFINITY,
+        [TASK_HANDS_REPINNED] = PLAN_REASON_REPINNED,  [TASK_HANDS_PER_CPU] = PLAN_REASON_PER_CPU,
+        [TASK_HANDS_CLASS] = PLAN_REASON_CLASS,        [TASK_HANDS_DENIED] = PLAN_REASON_DENIED,
+        [TASK_HANDS_UNKNOWN] = PLAN_REASON_UNREADABLE,
+    };
+
+    return reasons[hands];
 }
 
 /* The reason that keeps every thread of a process from being placed, or INVALID when one may be. */
