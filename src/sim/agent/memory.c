@@ -13,8 +13,6 @@
 #include <math.h>
 #include <string.h>
 
-#define PAGE_BYTES 4096U
-
 /* Reading numa_maps: 3 ms for 256 MiB in small pages, and what opening files costs. */
 #define LOOK_NSEC_PER_PAGE 46U
 #define LOOK_NSEC          50000U
@@ -44,7 +42,7 @@ static uint64_t add_region(const Engine *e, int32_t region, uint64_t *bytes)
     uint64_t n = 0;
 
     for (uint32_t i = 0; i < e->n_nodes; i++) {
-        bytes[i] += (uint64_t)pages[i] * PAGE_BYTES;
+        bytes[i] += (uint64_t)pages[i] * ENGINE_PAGE_BYTES;
         n += pages[i];
     }
     return n;

@@ -12,8 +12,6 @@
 
 #include <string.h>
 
-#define PAGE_BYTES 4096U
-
 /* Copying a page, with its share of looking for it. */
 #define MOVE_NSEC 1000U
 
@@ -24,7 +22,7 @@ static uint64_t room(const Engine *e, const Agent *agent, const AgentOrder *orde
     uint64_t keep =
         e->topology->nodes[node].memory_bytes / 100 * order->headroom_percent + order->reserve_bytes;
 
-    return (load->free_bytes - MIN(load->free_bytes, keep)) / PAGE_BYTES;
+    return (load->free_bytes - MIN(load->free_bytes, keep)) / ENGINE_PAGE_BYTES;
 }
 
 /* How many pages of a region the node may have at most: none outside the order's nodes; of them each an equal part
@@ -150,7 +148,7 @@ static void end_order(Engine *e, Agent *agent, AgentFamily *seen, FollowEnd end)
                     .group_id = order->group_id,
                     .end = end,
                     .time_usec = agent->world->now_usec,
-                    .moved_bytes = order->moved_pages * PAGE_BYTES,
+                    .moved_bytes = order->moved_pages * ENGINE_PAGE_BYTES,
                     .blocked_usec = order->moved_pages * MOVE_NSEC / NSEC_PER_USEC,
                 });
     free(seen->order.ranges);
@@ -164,11 +162,12 @@ static uint64_t move_to(Engine *e, Agent *agent, const Family *family, AgentOrde
     uint64_t n = nsec / MOVE_NSEC, moved;
 
     if (order->rate_bytes > 0)
-        n = MIN(n, order->rate_bytes / PAGE_BYTES * (nsec / NSEC_PER_USEC) / USEC_PER_SEC);
+        n = MIN(n, order->rate_bytes / ENGINE_PAGE_BYTES * (nsec / NSEC_PER_USEC) / USEC_PER_SEC);
     n = MIN(n, agent->node_nsec[node] / MOVE_NSEC);
     moved = take(e, family, order, node, MIN(n, room(e, agent, order, node)));
     agent->node_nsec[node] -= moved * MOVE_NSEC;
-    agent->world->nodes[node].free_bytes -= MIN(agent->world->nodes[node].free_bytes, moved * PAGE_BYTES);
+    agent->world->nodes[node].free_bytes -=
+        MIN(agent->world->nodes[node].free_bytes, moved * ENGINE_PAGE_BYTES);
     charge(e, node, moved * MOVE_NSEC);
     return moved;
 }
@@ -186,8 +185,8 @@ static void move_block(Engine *e, Agent *agent, uint32_t index, uint64_t address
     AgentFamily *seen = &agent->families[index];
     AgentOrder *order = &seen->order;
     NodeLoad *load = &agent->world->nodes[to.i];
-    uint64_t nsec = TOUCHES_BLOCK_BYTES / PAGE_BYTES * MOVE_NSEC, n;
-    bool blocked = room(e, agent, order, (uint32_t)to.i) < TOUCHES_BLOCK_BYTES / PAGE_BYTES;
+    uint64_t nsec = TOUCHES_BLOCK_BYTES / ENGINE_PAGE_BYTES * MOVE_NSEC, n;
+    bool blocked = room(e, agent, order, (uint32_t)to.i) < TOUCHES_BLOCK_BYTES / ENGINE_PAGE_BYTES;
 
     ranges->n_left++;
     ranges->n_blocked += blocked;
@@ -197,7 +196,7 @@ static void move_block(Engine *e, Agent *agent, uint32_t index, uint64_t address
     n = agent_scan_move(e, seen->scan, &e->families[index], address, to);
     agent->node_nsec[to.i] -= nsec;
     order->credit_bytes -= MIN(order->credit_bytes, TOUCHES_BLOCK_BYTES);
-    load->free_bytes -= MIN(load->free_bytes, n * PAGE_BYTES);
+    load->free_bytes -= MIN(load->free_bytes, n * ENGINE_PAGE_BYTES);
     charge(e, (uint32_t)to.i, nsec);
     ranges->n_left--;
     ranges->n_moved += n;
@@ -236,7 +235,7 @@ static void move_family_ranges(Engine *e, Agent *agent, uint32_t index, uint64_t
         ranges = move_ranges(e, agent, index, nsec);
     seen->order.moved_pages += ranges.n_moved;
     e->tallies[e->families[index].workload].count[SIM_METRIC_PAGES_MOVED] += (int64_t)ranges.n_moved;
-    follow_progress(agent->world, seen->order.subject, ranges.n_moved * PAGE_BYTES);
+    follow_progress(agent->world, seen->order.subject, ranges.n_moved * ENGINE_PAGE_BYTES);
     if (ranges.n_left == 0)
         end_order(e, agent, seen, seen->scan ? FOLLOW_END_DONE : FOLLOW_END_CANCELLED);
     else if (ranges.n_blocked == ranges.n_left)
@@ -267,7 +266,7 @@ static void move_family(Engine *e, Agent *agent, uint32_t index, uint64_t nsec)
     e->tallies[family->workload].count[SIM_METRIC_PAGES_MOVED] += (int64_t)moved;
     if (seen->scan && moved > 0)
         agent_scan_place(e, seen->scan, family);
-    follow_progress(agent->world, order->subject, moved * PAGE_BYTES);
+    follow_progress(agent->world, order->subject, moved * ENGINE_PAGE_BYTES);
     if (count_misplaced(e, family, order) == 0)
         end_order(e, agent, seen, FOLLOW_END_DONE);
     else if (free == 0)

@@ -9,7 +9,6 @@
 
 #define BLOCK_PAGES  512U
 #define BLOCK_BYTES  TOUCHES_BLOCK_BYTES
-#define PAGE_BYTES   4096U
 #define REGION_SHIFT 40U /* starts of regions lie so far apart */
 
 static uint64_t region_address(uint32_t k)
@@ -110,7 +109,7 @@ static int find_regions(const Engine *e, AgentScan *scan, const Family *family)
     for (uint32_t k = 0; r == 0 && (index = memory_region_at(e, family, k)) >= 0; k++) {
         const MemoryRegion region = {
             .start = region_address(k),
-            .end = region_address(k) + e->regions[index].n_pages * PAGE_BYTES,
+            .end = region_address(k) + e->regions[index].n_pages * ENGINE_PAGE_BYTES,
             .kind = REGION_KIND_ANON,
             .readable = true,
             .writable = true,

@@ -20,7 +20,6 @@
 
 #define TICKS_PER_SEC 100U /* of start times */
 #define UID           1000U
-#define PAGE_BYTES    4096U
 
 Family *agent_family(const Engine *e, pid_t pid)
 {
@@ -69,7 +68,7 @@ static uint32_t cpu_permille(Engine *e, Family *family)
 
 static void refresh(Engine *e, Family *family, Process *process)
 {
-    process->rss_bytes = family->rss_pages * PAGE_BYTES;
+    process->rss_bytes = family->rss_pages * ENGINE_PAGE_BYTES;
     process->n_threads =
         family->n_alive + 1 - (e->spec->workloads[family->workload].n_threads - family->n_forked);
     process->cpu_permille = cpu_permille(e, family);

@@ -20,6 +20,7 @@
 /* Bound of a run unless one is given: at some 5 million in a second, minutes of computing. */
 #define ENGINE_EVENTS_MAX 1000000000ULL
 #define ENGINE_NONE       (-1)
+#define ENGINE_PAGE_BYTES 4096U
 
 /* A pace is the time that a unit of work takes, in units of 2^-20: ENGINE_PACE at full speed. */
 #define ENGINE_PACE_BITS 20

@@ -17,7 +17,6 @@
 
 #include <string.h>
 
-#define PAGE_BYTES     4096U
 #define EPOCH_NSEC     1000000ULL
 #define CONTENTION_MAX (1024U << ENGINE_PACE_BITS) /* more threads than that do not run on one node */
 

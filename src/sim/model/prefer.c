@@ -21,7 +21,6 @@
 
 #include "plan/scan/period.h"
 
-#define PAGE_BYTES 4096U
 #define SCALE      1000 /* weights are in permille */
 #define WEIGHT_MIN 30   /* less is noise (SMALLIMP) */
 
@@ -68,7 +67,7 @@ static void adapt_period(const Engine *e, Thread *thread)
 {
     Preference *p = &thread->preference;
     const ScanPeriodRange range =
-        scan_period_range(&limits, e->families[thread->process].rss_pages * PAGE_BYTES);
+        scan_period_range(&limits, e->families[thread->process].rss_pages * ENGINE_PAGE_BYTES);
     const ScanPeriodSeen seen = {.local = p->n_local,
                                  .remote = p->n_remote,
                                  .private_faults = p->n_private,
@@ -243,7 +242,7 @@ void prefer_scanned(Engine *e, const Family *family)
 
 uint64_t prefer_period_nsec(const Engine *e, const Family *family, int32_t scanner)
 {
-    const ScanPeriodRange range = scan_period_range(&limits, family->rss_pages * PAGE_BYTES);
+    const ScanPeriodRange range = scan_period_range(&limits, family->rss_pages * ENGINE_PAGE_BYTES);
     uint64_t usec = scanner >= 0 ? e->threads[scanner].preference.period_usec : 0;
 
     return (usec > 0 ? usec : range.start_usec) * 1000;

@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#define PAGE_BYTES    4096U
 #define NSEC_PER_MSEC 1000000ULL
 
 /* What random numbers are for. */
@@ -195,7 +194,7 @@ static bool runs(const Engine *e, size_t workload)
 
 static uint64_t pages_of(uint64_t bytes)
 {
-    return MIN((bytes + PAGE_BYTES - 1) / PAGE_BYTES, (uint64_t)1 << 30);
+    return MIN((bytes + ENGINE_PAGE_BYTES - 1) / ENGINE_PAGE_BYTES, (uint64_t)1 << 30);
 }
 
 /* Numbers of pages by region and node; more would be memory for nothing. */
