@@ -44,12 +44,8 @@ static void component(const char *path, const char *suffix, const char *other, c
     while (*path) {
         size_t n = strcspn(path, "/");
 
-        for (int k = 0; k < 2; k++) {
-            const char *s = k == 0 ? suffix : other;
-
-            if (n > strlen(s) && strncmp(path + n - strlen(s), s, strlen(s)) == 0 && n < size)
-                (void)snprintf(buf, size, "%.*s", (int)n, path);
-        }
+        if ((has_suffix(path, n, suffix) || has_suffix(path, n, other)) && n < size)
+            (void)snprintf(buf, size, "%.*s", (int)n, path);
         path += n + (path[n] == '/');
     }
 }

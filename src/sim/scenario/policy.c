@@ -123,10 +123,7 @@ static int add_file(Gather *g, const char *word)
 
 static bool is_file(const char *word)
 {
-    static const char suffix[] = ".policy";
-    size_t n = strlen(word), m = strlen(suffix);
-
-    return strchr(word, '/') || (n > m && !strcmp(word + n - m, suffix));
+    return strchr(word, '/') || has_suffix(word, strlen(word), ".policy");
 }
 
 static int add_word(void *userdata, const char *word)

@@ -449,10 +449,10 @@ static int split_path(const char *path, char **ret_directory, char **ret_name)
 {
     static const char suffix[] = ".scenario";
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-    size_t n = strlen(base), m = strlen(suffix);
+    size_t n = strlen(base);
 
-    if (n > m && !strcmp(base + n - m, suffix))
-        n -= m;
+    if (has_suffix(base, n, suffix))
+        n -= strlen(suffix);
     *ret_directory = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup("./");
     *ret_name = strndup(base, n);
     return *ret_directory && *ret_name ? 0 : -ENOMEM;
