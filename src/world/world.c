@@ -323,6 +323,11 @@ Workload *world_workload_by_name(World *world, const char *name)
     return NULL;
 }
 
+WorkloadIx world_workload_index(const World *world, const Workload *workload)
+{
+    return workload ? (WorkloadIx){(int32_t)(workload - world->workloads)} : WORKLOAD_NONE;
+}
+
 size_t world_process_tasks(const World *world, const Process *process, size_t *ret_n)
 {
     ProcessIx ix = {(int32_t)(process - world->processes)};

@@ -364,6 +364,9 @@ Task *world_task_by_tid(World *world, pid_t pid, pid_t tid);
 Group *world_group_by_id(World *world, uint64_t id);
 Workload *world_workload_by_name(World *world, const char *name);
 
+/* Its index; of NULL WORKLOAD_NONE. */
+WorkloadIx world_workload_index(const World *world, const Workload *workload);
+
 /* The tasks of a process are neighbours: the index of the first, and their number. `process` points into the World. */
 size_t world_process_tasks(const World *world, const Process *process, size_t *ret_n);
 

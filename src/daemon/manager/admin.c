@@ -154,7 +154,7 @@ static int release_process(Manager *manager, pid_t pid)
 static int release_workload(Manager *manager, const char *name)
 {
     Workload *workload = *name ? world_workload_by_name(manager->world, name) : NULL;
-    WorkloadIx ix = workload ? (WorkloadIx){(int32_t)(workload - manager->world->workloads)} : WORKLOAD_NONE;
+    WorkloadIx ix = world_workload_index(manager->world, workload);
     int r = set_paused(manager, name, true);
 
     if (r != 0)

@@ -140,7 +140,7 @@ static int put_back_some(Manager *manager, const Releasing *releasing)
 {
     const Workload *workload =
         *releasing->name ? world_workload_by_name(manager->world, releasing->name) : NULL;
-    WorkloadIx ix = workload ? (WorkloadIx){(int32_t)(workload - manager->world->workloads)} : WORKLOAD_NONE;
+    WorkloadIx ix = world_workload_index(manager->world, workload);
     bool unfinished = manager->unfinished;
     Plan plan = {0};
     int r = 0;

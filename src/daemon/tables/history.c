@@ -142,7 +142,7 @@ static size_t add_known(World *world, const HistoryStep *step, Look *looks, size
 {
     for (size_t i = 0; i < step->n_rows; i++) {
         const Workload *workload = world_workload_by_name(world, step->rows[i].workload);
-        WorkloadIx ix = {workload ? (int32_t)(workload - world->workloads) : -1};
+        WorkloadIx ix = world_workload_index(world, workload);
 
         if (workload && !look_of(looks, n, ix))
             looks[n++] = (Look){.workload = ix};
