@@ -87,8 +87,7 @@ static void put_kind(Dict *dict, const Manager *manager, const Policy *policy, c
         } else {
             why = evidence_explain(&evidence->machine, wanted);
         }
-        if (!why && dict->error == 0)
-            dict->error = -ENOMEM;
+        dict_check(dict, why ? 0 : -ENOMEM);
     }
     dict_string(dict, "use_evidence", evidence_names[kind]);
     dict_string(dict, "use_why", why ? why : "residency; no memory is looked at or moved here");

@@ -14,7 +14,7 @@ typedef struct MemorySum {
     uint64_t all_bytes;
     uint32_t n_known, n_unknown;
     uint64_t stall_sum, traffic_sum, stall_weight; /* of those of which it is known; by CPU time */
-    uint64_t todo_bytes;              /* of orders under way */
+    uint64_t todo_bytes;                           /* of orders under way */
     uint32_t n_moving;
 } MemorySum;
 
@@ -113,8 +113,7 @@ static uint64_t *new_bytes(Dict *dict, const World *world)
 {
     uint64_t *bytes = calloc(MAX(world->topology->n_nodes, 1U), sizeof(*bytes));
 
-    if (!bytes && dict->error == 0)
-        dict->error = -ENOMEM;
+    dict_check(dict, bytes ? 0 : -ENOMEM);
     return bytes;
 }
 

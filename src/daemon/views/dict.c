@@ -5,16 +5,16 @@
 #include "base/parse.h"
 #include "conf/utf8.h"
 
-static void put(Dict *dict, int r)
+void dict_check(Dict *dict, int r)
 {
     if (r < 0 && dict->error == 0)
         dict->error = r;
 }
 
-#define PUT(dict, call)          \
-    do {                         \
-        if ((dict)->error == 0)  \
-            put((dict), (call)); \
+#define PUT(dict, call)                 \
+    do {                                \
+        if ((dict)->error == 0)         \
+            dict_check((dict), (call)); \
     } while (0)
 
 void dict_begin(Dict *dict)
@@ -59,7 +59,7 @@ void dict_string(Dict *dict, const char *key, const char *value)
     CLEANUP_FREE char *text = utf8_escape_alloc(value);
 
     if (!text)
-        put(dict, -ENOMEM);
+        dict_check(dict, -ENOMEM);
     PUT(dict, sd_bus_message_append(dict->message, "{sv}", key, "s", text));
 }
 
@@ -91,7 +91,7 @@ void dict_strings(Dict *dict, const char *key, const char *const *values)
         CLEANUP_FREE char *text = utf8_escape_alloc(*values);
 
         if (!text)
-            put(dict, -ENOMEM);
+            dict_check(dict, -ENOMEM);
         PUT(dict, sd_bus_message_append_basic(dict->message, 's', text));
     }
     PUT(dict, sd_bus_message_close_container(dict->message));
@@ -115,7 +115,7 @@ void dict_cpus(Dict *dict, const char *key, hwloc_const_bitmap_t cpus)
     CLEANUP_FREE char *text = cpus ? format_list(cpus, PARSE_CPU_MAX) : NULL;
 
     if (cpus && !text)
-        put(dict, -ENOMEM);
+        dict_check(dict, -ENOMEM);
     PUT(dict, sd_bus_message_append(dict->message, "{sv}", key, "s", text ? text : ""));
 }
 
@@ -123,7 +123,7 @@ void dict_nodes(Dict *dict, const char *key, const Topology *topology, hwloc_con
 {
     CLEANUP_BITMAP hwloc_bitmap_t numbers = hwloc_bitmap_alloc();
 
-    put(dict, numbers ? topology_add_node_numbers(topology, nodes, numbers) : -ENOMEM);
+    dict_check(dict, numbers ? topology_add_node_numbers(topology, nodes, numbers) : -ENOMEM);
     dict_cpus(dict, key, numbers);
 }
 

@@ -15,6 +15,9 @@ typedef struct Dict {
     int error; /* 0 or the first -errno */
 } Dict;
 
+/* Notes the error `r` of what makes a value, if it is one and the first. */
+void dict_check(Dict *dict, int r);
+
 /* One a{sv}: as a value of the message or as an element of a list. */
 void dict_begin(Dict *dict);
 void dict_end(Dict *dict);
