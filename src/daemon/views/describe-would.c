@@ -5,6 +5,7 @@
 #include "daemon/views/describe.h"
 
 #include "base/parse.h"
+#include "daemon/views/objects.h"
 #include "plan/group.h"
 #include "plan/memory/follow.h"
 #include "plan/would.h"
@@ -36,25 +37,13 @@ void describe_would_of_group(Dict *dict, const Manager *manager, const Group *gr
 
 void describe_would_of_workload(Dict *dict, const Manager *manager, WorkloadIx workload)
 {
-    CLEANUP_BITMAP hwloc_bitmap_t home = hwloc_bitmap_alloc();
-    CLEANUP_BITMAP hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
-    int r = home && nodes ? 0 : -ENOMEM;
+    CLEANUP_BITMAP hwloc_bitmap_t home = manager_object_homes(manager, workload, would_group, false);
+    CLEANUP_BITMAP hwloc_bitmap_t nodes = manager_object_homes(manager, workload, would_group, true);
 
-    for (size_t i = 0; r == 0 && i < manager->world->n_groups; i++) {
-        const Group *group = &manager->world->groups[i];
-        const Group *would =
-            group->workload.i == workload.i && !group->gone ? would_group(manager, group) : NULL;
-
-        if (would && would->home &&
-            (hwloc_bitmap_or(home, home, would->home) < 0 ||
-             hwloc_bitmap_or(nodes, nodes, would->home_nodes) < 0))
-            r = -ENOMEM;
-    }
-    if (r < 0 && dict->error == 0)
-        dict->error = r;
+    dict_check(dict, home && nodes ? 0 : -ENOMEM);
     dict_bool(dict, "observed", manager_observes(manager, workload));
-    if (r == 0)
-        put_home(dict, manager, home, nodes);
+    dict_cpus(dict, "would_home", home);
+    dict_cpus(dict, "would_home_nodes", nodes);
 }
 
 static void put_local(Dict *dict, const char *key, uint32_t permille)

@@ -5,6 +5,7 @@
 #include "daemon/views/describe.h"
 
 #include "base/parse.h"
+#include "daemon/views/objects.h"
 #include "numaplace/bus.h"
 
 static uint64_t since(uint64_t now_usec, uint64_t then_usec)
@@ -67,8 +68,7 @@ void describe_topology(Dict *dict, Manager *manager)
     const Topology *topology = manager->world->topology;
     CLEANUP_FREE char *text = topology_format(topology);
 
-    if (!text && dict->error == 0)
-        dict->error = -ENOMEM;
+    dict_check(dict, text ? 0 : -ENOMEM);
     dict_begin(dict);
     dict_string(dict, "origin", topology_origin_names[topology->origin]);
     dict_string(dict, "source", topology->source);
@@ -145,10 +145,9 @@ void describe_cpu_loads(Dict *dict, Manager *manager)
     CLEANUP_FREE uint32_t *numbers = calloc(MAX(limit, (size_t)1) * N_COLUMNS, sizeof(*numbers));
     size_t n = 0;
 
-    if (!numbers) {
-        dict->error = dict->error < 0 ? dict->error : -ENOMEM;
+    dict_check(dict, numbers ? 0 : -ENOMEM);
+    if (!numbers)
         return;
-    }
     for (uint32_t i = 0; i < limit; i++) {
         const TopologyCpu *entry = topology_cpu(world->topology, (CpuIx){(int32_t)i});
         const CpuLoad *load = &world->cpus[i];
@@ -178,23 +177,15 @@ void describe_cpu_loads(Dict *dict, Manager *manager)
     dict_end(dict);
 }
 
-WorkloadIx describe_workload_index(const Manager *manager, const Workload *workload)
-{
-    return (WorkloadIx){(int32_t)(workload - manager->world->workloads)};
-}
-
 /* The homes of all groups of a workload together, and how many leases they hold; their number unless a list
  * of them follows under the same key. */
 static void workload_groups(Dict *dict, const Manager *manager, WorkloadIx workload, bool with_number)
 {
-    CLEANUP_BITMAP hwloc_bitmap_t home = hwloc_bitmap_alloc();
-    CLEANUP_BITMAP hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
+    CLEANUP_BITMAP hwloc_bitmap_t home = manager_object_homes(manager, workload, NULL, false);
+    CLEANUP_BITMAP hwloc_bitmap_t nodes = manager_object_homes(manager, workload, NULL, true);
     uint32_t n_groups = 0, n_leases = 0;
 
-    if (!home || !nodes) {
-        dict->error = dict->error ? dict->error : -ENOMEM;
-        return;
-    }
+    dict_check(dict, home && nodes ? 0 : -ENOMEM);
     for (size_t i = 0; i < manager->world->n_groups; i++) {
         const Group *group = &manager->world->groups[i];
 
@@ -202,15 +193,12 @@ static void workload_groups(Dict *dict, const Manager *manager, WorkloadIx workl
             continue;
         n_groups++;
         n_leases += group->n_leases;
-        if (group->home && (hwloc_bitmap_or(home, home, group->home) < 0 ||
-                            hwloc_bitmap_or(nodes, nodes, group->home_nodes) < 0))
-            dict->error = dict->error ? dict->error : -ENOMEM;
     }
     if (with_number)
         dict_u32(dict, "groups", n_groups);
     dict_u32(dict, "leases", n_leases);
     dict_cpus(dict, "home", home);
-    dict_nodes(dict, "home_nodes", manager->world->topology, nodes);
+    dict_cpus(dict, "home_nodes", nodes);
     describe_would_of_workload(dict, manager, workload);
     describe_memory(dict, manager, workload, GROUP_NONE);
 }
@@ -318,7 +306,7 @@ void describe_leases(Dict *dict, Manager *manager, const char *key, WorkloadIx w
 
 void describe_workload_keys(Dict *dict, Manager *manager, const Workload *workload)
 {
-    WorkloadIx ix = describe_workload_index(manager, workload);
+    WorkloadIx ix = world_workload_index(manager->world, workload);
 
     workload_keys(dict, manager, workload);
     workload_groups(dict, manager, ix, false);
@@ -368,7 +356,7 @@ void describe_tasks(Dict *dict, Manager *manager, const Workload *workload, pid_
                     uint32_t max)
 {
     const World *world = manager->world;
-    WorkloadIx ix = describe_workload_index(manager, workload);
+    WorkloadIx ix = world_workload_index(manager->world, workload);
     uint32_t n = 0;
 
     dict_list_begin(dict, NULL);

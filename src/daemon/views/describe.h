@@ -33,7 +33,6 @@ void describe_workload_keys(Dict *dict, Manager *manager, const Workload *worklo
 /* The leases of a workload (pid 0) or of one of its processes. */
 void describe_leases(Dict *dict, Manager *manager, const char *key, WorkloadIx workload, pid_t pid);
 void describe_task(Dict *dict, const Manager *manager, const Task *task);
-WorkloadIx describe_workload_index(const Manager *manager, const Workload *workload);
 
 /* describe-memory.c: the keys memory... of a workload or (`group` not none) of one of its groups, and of a process. */
 void describe_memory(Dict *dict, const Manager *manager, WorkloadIx workload, GroupIx group);

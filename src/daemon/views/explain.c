@@ -387,7 +387,7 @@ int describe_explain_process(Dict *dict, Manager *manager, const char *asked, pi
 int describe_explain_workload(Dict *dict, Manager *manager, const char *asked, const Workload *workload)
 {
     Story story = {.workload = workload->name};
-    bool observed = manager_observes(manager, describe_workload_index(manager, workload));
+    bool observed = manager_observes(manager, world_workload_index(manager->world, workload));
     Verdict placed = observed
                          ? (Verdict){plan_reason_name(PLAN_REASON_OBSERVE),
                                      "Its processes are only observed: nothing is changed, and what acting "

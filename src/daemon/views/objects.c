@@ -107,21 +107,23 @@ int manager_object_list(sd_bus *bus, const char *prefix, void *userdata, char **
     return 0;
 }
 
-/* The homes of all groups of a workload together: CPUs, or (nodes) the numbers the operating system gives nodes.
- * Returns NULL when memory is out. */
-static hwloc_bitmap_t workload_home(const World *world, const Workload *workload, bool nodes)
+hwloc_bitmap_t manager_object_homes(const Manager *manager, WorkloadIx workload,
+                                    ManagerGroupElsewhere *elsewhere, bool nodes)
 {
-    WorkloadIx ix = {(int32_t)(workload - world->workloads)};
     CLEANUP_BITMAP hwloc_bitmap_t home = hwloc_bitmap_alloc();
+    const World *world = manager->world;
     int r = home ? 0 : -1;
 
     for (size_t i = 0; i < world->n_groups && r >= 0; i++) {
         const Group *group = &world->groups[i];
 
-        if (group->workload.i != ix.i || group->gone || !group->home)
+        if (group->workload.i != workload.i || group->gone)
             continue;
-        r = nodes ? topology_add_node_numbers(world->topology, group->home_nodes, home)
-                  : hwloc_bitmap_or(home, home, group->home);
+        if (elsewhere)
+            group = elsewhere(manager, group);
+        if (group && group->home)
+            r = nodes ? topology_add_node_numbers(world->topology, group->home_nodes, home)
+                      : hwloc_bitmap_or(home, home, group->home);
     }
     return r >= 0 ? TAKE_PTR(home) : NULL;
 }
@@ -148,9 +150,10 @@ int manager_object_get(sd_bus *bus, const char *path, const char *interface, con
     return sd_bus_message_append(reply, "u", (uint32_t)manager->world->n_workloads);
 }
 
-static int append_home(sd_bus_message *reply, const World *world, const Workload *workload, bool nodes)
+static int append_home(sd_bus_message *reply, const Manager *manager, const Workload *workload, bool nodes)
 {
-    CLEANUP_BITMAP hwloc_bitmap_t home = workload_home(world, workload, nodes);
+    CLEANUP_BITMAP hwloc_bitmap_t home =
+        manager_object_homes(manager, world_workload_index(manager->world, workload), NULL, nodes);
     CLEANUP_FREE char *text = home ? format_list(home, PARSE_CPU_MAX) : NULL;
 
     return text ? sd_bus_message_append(reply, "s", text) : -ENOMEM;
@@ -171,9 +174,9 @@ int manager_object_get_workload(sd_bus *bus, const char *path, const char *inter
     if (strcmp(property, "Paused") == 0)
         return sd_bus_message_append(reply, "b", (int)workload->paused);
     if (strcmp(property, "Home") == 0)
-        return append_home(reply, manager->world, workload, false);
+        return append_home(reply, manager, workload, false);
     if (strcmp(property, "HomeNodes") == 0)
-        return append_home(reply, manager->world, workload, true);
+        return append_home(reply, manager, workload, true);
     if (strcmp(property, "Processes") == 0)
         return sd_bus_message_append(reply, "u", workload->n_processes);
     if (strcmp(property, "Tasks") == 0)
@@ -241,7 +244,8 @@ static void compare_workload(Manager *manager, const Workload *workload)
 {
     ObjectView *view = find_view(manager->views, workload->name);
     CLEANUP_FREE char *path = workload_path(workload->name);
-    CLEANUP_BITMAP hwloc_bitmap_t home = workload_home(manager->world, workload, false);
+    CLEANUP_BITMAP hwloc_bitmap_t home =
+        manager_object_homes(manager, world_workload_index(manager->world, workload), NULL, false);
 
     /* Memory is out: what was not told now is when something happens again. */
     if (!path || !home) {

@@ -21,6 +21,14 @@ int manager_object_get(sd_bus *bus, const char *path, const char *interface, con
 int manager_object_get_workload(sd_bus *bus, const char *path, const char *interface, const char *property,
                                 sd_bus_message *reply, void *userdata, sd_bus_error *error);
 
+/* What a group is in another World, or NULL. */
+typedef const Group *ManagerGroupElsewhere(const Manager *manager, const Group *group);
+
+/* The homes of all groups of a workload together (`elsewhere` not NULL: of what they are there): CPUs, or (`nodes`) the
+ * numbers the operating system gives nodes. NULL when memory is out. */
+hwloc_bitmap_t manager_object_homes(const Manager *manager, WorkloadIx workload,
+                                    ManagerGroupElsewhere *elsewhere, bool nodes);
+
 /* Tells all connections which workloads have come, gone and changed since the last call, and from time to time what was
  * refused. Called after every tick. */
 void manager_objects_tell(Manager *manager);
