@@ -6,12 +6,6 @@
 #include "unit-test.h"
 #include "world/faults.h"
 
-static uint64_t random_below(uint64_t *seed, uint64_t below)
-{
-    *seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
-    return (*seed >> 33) % below;
-}
-
 static void test_decay(void **state)
 {
     const uint64_t expected[] = {1000, 1500, 1750, 1875, 1938, 1969, 1985, 1993};
@@ -48,7 +42,7 @@ static void test_converges(void **state)
     uint64_t seed = 3;
 
     for (unsigned round = 0; round < 500; round++) {
-        uint64_t rate = random_below(&seed, 1000000), start = random_below(&seed, 4000000);
+        uint64_t rate = lcg_below(&seed, 1000000), start = lcg_below(&seed, 4000000);
         CLEANUP(faults_done) Faults f;
 
         assert_int_equal(faults_init(&f, 1), 0);

@@ -9,12 +9,6 @@
 #define PAGE  UINT64_C(4096)
 #define PAGES 64U
 
-static uint64_t random_below(uint64_t *seed, uint64_t below)
-{
-    *seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
-    return (*seed >> 33) % below;
-}
-
 static MemoryRegion region(uint64_t start, uint64_t end, uint64_t inode)
 {
     return (MemoryRegion){
@@ -117,13 +111,13 @@ static void test_inherit(void **state)
 /* A random address space of regions with gaps. */
 static void make(uint64_t *seed, MemoryRegions *ret, bool scanned)
 {
-    for (uint64_t at = random_below(seed, 4); at < PAGES;) {
-        uint64_t end = MIN(at + 1 + random_below(seed, 9), PAGES), inode = random_below(seed, 2);
+    for (uint64_t at = lcg_below(seed, 4); at < PAGES;) {
+        uint64_t end = MIN(at + 1 + lcg_below(seed, 9), PAGES), inode = lcg_below(seed, 2);
 
-        add(ret, scanned && random_below(seed, 4) > 0
-                     ? known(at, end, inode, 2 + random_below(seed, 9), 1 + random_below(seed, 255))
+        add(ret, scanned && lcg_below(seed, 4) > 0
+                     ? known(at, end, inode, 2 + lcg_below(seed, 9), 1 + lcg_below(seed, 255))
                      : region(at, end, inode));
-        at = end + random_below(seed, 3);
+        at = end + lcg_below(seed, 3);
     }
 }
 

@@ -8,16 +8,9 @@
 #define SEEDS 40
 #define STEPS 300
 
-/* A 64-bit LCG (the constants are Knuth's, MMIX); the high bits are good enough here, and the same everywhere. */
-static uint64_t random_next(uint64_t *seed)
-{
-    *seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
-    return *seed >> 33;
-}
-
 static int pick(uint64_t *seed, int n)
 {
-    return (int)(random_next(seed) % (uint64_t)n);
+    return (int)lcg_below(seed, (uint64_t)n);
 }
 
 static void step_add(World *world, uint64_t *seed)
@@ -62,14 +55,13 @@ static void step_lease(World *world, uint64_t *seed)
         return;
     task = &world->tasks[pick(seed, (int)world->n_tasks)];
     key = world_task_key(world, task);
-    r = sample_lease(world, key.pid, key.tid, pick(seed, 8),
-                     1 + random_next(seed) % (world->next_group_id - 1));
+    r = sample_lease(world, key.pid, key.tid, pick(seed, 8), 1 + lcg_below(seed, world->next_group_id - 1));
     assert_true(r >= 0 || r == -EEXIST);
 }
 
 static void step_memory(World *world, uint64_t *seed)
 {
-    const uint64_t bytes[] = {random_next(seed), random_next(seed)};
+    const uint64_t bytes[] = {lcg_below(seed, UINT64_MAX), lcg_below(seed, UINT64_MAX)};
 
     world->nodes[pick(seed, 2)] = (NodeLoad){.free_bytes = bytes[0], .free_known = true};
     if (world->n_processes > 0)
