@@ -101,6 +101,21 @@ bool act_mask_ours(Act *act, const JournalProcess *process, TaskKey task, hwloc_
 bool act_mask_is_cut(Act *act, const JournalProcess *process, TaskKey task, hwloc_const_bitmap_t mask);
 bool act_mask_may_be_cut(const JournalProcess *process, hwloc_const_bitmap_t mask);
 
+/* The masks that processes have from us, each once by act_mask_same(); as a rule there are a few homes. */
+typedef struct GivenMasks {
+    CpuMask *masks;
+    size_t n, capacity;
+} GivenMasks;
+
+/* Gathers those of all entries of the journal, or only of the selected ones, after act_refresh(). 0 or
+ * -ENOMEM. */
+int act_given_gather(Act *act, bool selected, GivenMasks *ret);
+bool act_given_has(Act *act, const GivenMasks *given, hwloc_const_bitmap_t mask);
+static inline void act_given_done(GivenMasks *given)
+{
+    free(given->masks);
+}
+
 /* journal_note_change(), with the place of a process that is not entered yet, and since when it is, unless that is
  * known. */
 int act_note_change(Act *act, JournalChange *change);

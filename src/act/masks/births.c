@@ -19,43 +19,6 @@
  * after 1, 2, 4, ... discoveries, which costs next to nothing for those of whom nothing is ever found out. */
 #define LOOKS_MAX (1U << 16)
 
-/* The masks that a newcomer can have from us; as a rule there are a few homes. */
-typedef struct GivenMasks {
-    CpuMask *masks;
-    size_t n, capacity;
-} GivenMasks;
-
-static void given_done(GivenMasks *given)
-{
-    free(given->masks);
-}
-
-static int gather(const Journal *journal, GivenMasks *ret)
-{
-    for (size_t i = 0; i < journal->n_processes; i++)
-        for (uint32_t k = 0; k < journal->processes[i].n_applied; k++) {
-            CpuMask mask = journal->processes[i].applied[k];
-            size_t at = 0;
-
-            while (at < ret->n && ret->masks[at] != mask)
-                at++;
-            if (at < ret->n)
-                continue;
-            /* NOLINTNEXTLINE(bugprone-sizeof-expression): elements are pointers */
-            if (APPEND(ret->masks, ret->capacity, ret->n, mask) < 0)
-                return -ENOMEM;
-        }
-    return 0;
-}
-
-static bool is_given(Act *act, const GivenMasks *given, hwloc_const_bitmap_t mask)
-{
-    for (size_t i = 0; i < given->n; i++)
-        if (act_mask_same(act, given->masks[i], mask))
-            return !hwloc_bitmap_isincluded(act->online, mask);
-    return false;
-}
-
 typedef enum Birth {
     BIRTH_DECIDED,
     BIRTH_UNDECIDED,
@@ -70,7 +33,8 @@ static int follow_birth(Act *act, const GivenMasks *given, TaskKey task, hwloc_b
     LineageVerdict verdict;
 
     if (journal_process(act->journal, task.pid, task.start_ticks) ||
-        act->ops->get_mask(act->context, task, have) != 0 || !is_given(act, given, have) ||
+        act->ops->get_mask(act->context, task, have) != 0 || !act_given_has(act, given, have) ||
+        hwloc_bitmap_isincluded(act->online, have) ||
         act->ops->read_process(act->context, task.pid, &process) != 0 ||
         process.start_ticks != task.start_ticks)
         return BIRTH_DECIDED;
@@ -105,7 +69,7 @@ static int follow(Act *act, const GivenMasks *given, ActUndecided who, hwloc_bit
 
 int act_follow_births(Act *act, const TaskKey *processes, size_t n)
 {
-    CLEANUP(given_done) GivenMasks given = {0};
+    CLEANUP(act_given_done) GivenMasks given = {0};
     CLEANUP_BITMAP hwloc_bitmap_t have = NULL;
     size_t n_again = act->n_undecided;
     int r;
@@ -115,8 +79,8 @@ int act_follow_births(Act *act, const TaskKey *processes, size_t n)
         return 0;
     }
     have = hwloc_bitmap_alloc();
-    r = have ? gather(act->journal, &given) : -ENOMEM;
     act_refresh(act);
+    r = have ? act_given_gather(act, false, &given) : -ENOMEM;
     act->n_undecided = 0; /* what is kept moves up */
     for (size_t i = 0; r == 0 && i < n_again; i++)
         r = follow(act, &given, act->undecided[i], have);

@@ -90,6 +90,28 @@ bool act_mask_ours(Act *act, const JournalProcess *process, TaskKey task, hwloc_
     return act_mask_is_cut(act, process, task, mask);
 }
 
+bool act_given_has(Act *act, const GivenMasks *given, hwloc_const_bitmap_t mask)
+{
+    for (size_t i = 0; i < given->n; i++)
+        if (act_mask_same(act, given->masks[i], mask))
+            return true;
+    return false;
+}
+
+int act_given_gather(Act *act, bool selected, GivenMasks *ret)
+{
+    for (size_t i = 0; i < act->journal->n_processes; i++) {
+        const JournalProcess *process = &act->journal->processes[i];
+
+        for (uint32_t k = 0; k < process->n_applied && (process->selected || !selected); k++)
+            if (!act_given_has(act, ret, process->applied[k]) &&
+                /* NOLINTNEXTLINE(bugprone-sizeof-expression): elements are pointers */
+                APPEND(ret->masks, ret->capacity, ret->n, process->applied[k]) < 0)
+                return -ENOMEM;
+    }
+    return 0;
+}
+
 int act_note_change(Act *act, JournalChange *change)
 {
     const JournalProcess *entry =

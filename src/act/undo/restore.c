@@ -228,41 +228,17 @@ static bool restore_children_pass(Restore *restore, const Lineage *lineage)
 
 typedef struct Sweep {
     Restore *restore;
-    CpuMask *masks; /* all that were applied to what is to be put back */
-    size_t n_masks, masks_capacity;
+    GivenMasks given;          /* to what is to be put back */
     hwloc_const_bitmap_t have; /* the mask of the process about to be visited */
     bool changed;
 } Sweep;
-
-static int sweep_add_mask(Sweep *sweep, CpuMask mask)
-{
-    for (size_t i = 0; i < sweep->n_masks; i++)
-        if (sweep->masks[i] == mask)
-            return 0;
-    /* NOLINTNEXTLINE(bugprone-sizeof-expression): elements are pointers */
-    return APPEND(sweep->masks, sweep->masks_capacity, sweep->n_masks, mask);
-}
-
-static int sweep_gather(Sweep *sweep)
-{
-    const Journal *journal = sweep->restore->act->journal;
-
-    for (size_t i = 0; i < journal->n_processes; i++)
-        for (size_t k = 0; journal->processes[i].selected && k < journal->processes[i].n_applied; k++)
-            if (sweep_add_mask(sweep, journal->processes[i].applied[k]) < 0)
-                return -ENOMEM;
-    return 0;
-}
 
 static bool sweep_wants(void *userdata, hwloc_const_bitmap_t mask)
 {
     Sweep *sweep = userdata;
 
     sweep->have = mask;
-    for (size_t i = 0; i < sweep->n_masks; i++)
-        if (act_mask_same(sweep->restore->act, sweep->masks[i], mask))
-            return true;
-    return false;
+    return act_given_has(sweep->restore->act, &sweep->given, mask);
 }
 
 static void sweep_visit(void *userdata, const ActProcess *process)
@@ -313,7 +289,7 @@ static int restore_sweeps(Restore *restore)
                     .userdata = &sweep,
                     .until_usec = restore->begin_usec + ACT_RESTORE_USEC};
     unsigned n_quiet = 0;
-    int r = sweep_gather(&sweep);
+    int r = act_given_gather(restore->act, true, &sweep.given);
 
     for (unsigned i = 0;
          r == 0 && i < SWEEPS_MAX && !sweeps_are_over(n_quiet, walk.n_gone > 0 || restore->vanished); i++) {
@@ -321,7 +297,7 @@ static int restore_sweeps(Restore *restore)
         r = restore->act->ops->walk(restore->act->context, &walk);
         n_quiet = sweep.changed ? 0 : n_quiet + 1;
     }
-    free(sweep.masks);
+    act_given_done(&sweep.given);
     return r < 0 ? restore_failed(restore, r) : 0;
 }
 
