@@ -223,6 +223,14 @@ int execute_look_up(Work *work, TaskKey task, bool *ret_ours)
     return 0;
 }
 
+int execute_look(Work *work, TaskKey task, bool *ret_ours)
+{
+    int r = work->act->ops->get_mask(work->act->context, task, work->have);
+
+    *ret_ours = false;
+    return r != 0 ? execute_outcome(r) : execute_look_up(work, task, ret_ours);
+}
+
 /* The World's lease of a thread, whose mask is then its home and one more CPU. */
 static bool has_lease(const Work *work, TaskKey task)
 {
@@ -239,11 +247,8 @@ static int set_home_thread(Work *work, TaskKey task, size_t *n_changed)
 {
     Act *act = work->act;
     bool ours;
-    int r = act->ops->get_mask(act->context, task, work->have);
+    int r = execute_look(work, task, &ours);
 
-    if (r != 0)
-        return execute_outcome(r);
-    r = execute_look_up(work, task, &ours);
     if (r != 0)
         return r;
     if (act_mask_same(act, work->have, work->action->to)) {
@@ -365,15 +370,12 @@ static int push(Work *work)
     JournalPassage passage;
     ActProcess thread;
     bool ours;
-    int r = act->ops->get_mask(act->context, action->subject, work->have);
+    int r = execute_look(work, action->subject, &ours);
 
     if (r != 0)
-        return execute_outcome(r);
+        return r;
     if (!act->ops->changes)
         return PLAN_OUTCOME_SKIPPED;
-    r = execute_look_up(work, action->subject, &ours);
-    if (r != 0)
-        return r;
     if (!ours || !act_mask_same(act, work->have, action->to))
         return PLAN_OUTCOME_FOREIGN;
     r = act->ops->read_process(act->context, action->subject.tid, &thread);
@@ -391,11 +393,8 @@ static int lend(Work *work)
     const PlanAction *action = work->action;
     JournalPassage passage;
     bool ours, narrow;
-    int r = act->ops->get_mask(act->context, action->subject, work->have);
+    int r = execute_look(work, action->subject, &ours);
 
-    if (r != 0)
-        return execute_outcome(r);
-    r = execute_look_up(work, action->subject, &ours);
     if (r != 0)
         return r;
     if (ours && act_mask_same(act, work->have, action->to))
@@ -410,15 +409,12 @@ static int recall(Work *work)
 {
     Act *act = work->act;
     bool ours;
-    int r = act->ops->get_mask(act->context, work->action->subject, work->have);
+    int r = execute_look(work, work->action->subject, &ours);
 
     if (r != 0)
-        return execute_outcome(r);
+        return r;
     if (!act->ops->changes)
         return PLAN_OUTCOME_SKIPPED;
-    r = execute_look_up(work, work->action->subject, &ours);
-    if (r != 0)
-        return r;
     if (!ours)
         return PLAN_OUTCOME_FOREIGN;
     if (act_mask_same(act, work->have, work->action->to))

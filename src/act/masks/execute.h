@@ -29,6 +29,9 @@ int execute_outcome(int r);
  * nothing is. Returns 0, -ENOMEM, or a PlanOutcome. */
 int execute_look_up(Work *work, TaskKey task, bool *ret_ours);
 
+/* The same, after reading that mask. */
+int execute_look(Work *work, TaskKey task, bool *ret_ours);
+
 /* A large process, as far as this slice goes. `step` does it to one thread, and returns its outcome. */
 int execute_by_threads(Work *work, int (*step)(void *userdata, TaskKey task));
 

@@ -17,11 +17,8 @@ static int release_thread(void *userdata, TaskKey task)
     Act *act = work->act;
     JournalProcess *entry;
     bool ours;
-    int r = act->ops->get_mask(act->context, task, work->have);
+    int r = execute_look(work, task, &ours);
 
-    if (r != 0)
-        return execute_outcome(r);
-    r = execute_look_up(work, task, &ours);
     if (r != 0)
         return r;
     if (!ours)
