@@ -88,6 +88,14 @@ struct Act {
  * online, and none as isolated. */
 void act_refresh(Act *act);
 
+/* The process of that number and start in the World (which may be NULL), or NULL. */
+static inline const Process *act_known(const World *world, pid_t pid, uint64_t start_ticks)
+{
+    const Process *process = world ? world_process(world, pid) : NULL;
+
+    return process && process->start_ticks == start_ticks ? process : NULL;
+}
+
 /* Whether two masks allow the same online CPUs. The kernel shows a mask without its offline CPUs, and so may
  * what it is compared with; and masks that both allow everything are the same, whatever they say of CPUs that
  * do not exist. */

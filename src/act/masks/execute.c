@@ -47,12 +47,10 @@ static bool has_all(Work *work, hwloc_const_bitmap_t cpus, hwloc_const_bitmap_t 
 /* Whether the mask is all that the process may use. */
 static bool is_whole(Work *work, hwloc_const_bitmap_t mask)
 {
-    const Process *process = world_process(work->world, work->process.pid);
+    const Process *process = act_known(work->world, work->process.pid, work->process.start_ticks);
 
-    if (has_all(work, work->act->online, mask))
-        return true;
-    return process && process->start_ticks == work->process.start_ticks && process->cpuset &&
-           has_all(work, process->cpuset, mask);
+    return has_all(work, work->act->online, mask) ||
+           (process && process->cpuset && has_all(work, process->cpuset, mask));
 }
 
 /* The same by what the cpuset is now, which may have become narrower since the World was read, and may be a thread's

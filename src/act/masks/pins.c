@@ -19,13 +19,6 @@
 
 #include "act/masks/pins.h"
 
-static const Process *find(const World *world, const ActProcess *process)
-{
-    const Process *known = world ? world_process(world, process->pid) : NULL;
-
-    return known && known->start_ticks == process->start_ticks ? known : NULL;
-}
-
 /* What the process that is given a mask is found to have. */
 typedef struct Found {
     TaskKey *own; /* threads that have it already */
@@ -55,7 +48,7 @@ static int look_at(Act *act, TaskKey task, hwloc_const_bitmap_t mask, hwloc_bitm
 static int look(Act *act, const World *world, const ActProcess *process, TaskKey besides,
                 hwloc_const_bitmap_t mask, Found *found)
 {
-    const Process *known = find(world, process);
+    const Process *known = act_known(world, process->pid, process->start_ticks);
     CLEANUP_BITMAP hwloc_bitmap_t have = hwloc_bitmap_alloc();
     size_t n = 0, first = known ? world_process_tasks(world, known, &n) : 0;
     int r = 0;
@@ -75,8 +68,10 @@ static int look(Act *act, const World *world, const ActProcess *process, TaskKey
 }
 
 /* Whether the mask is all that the process may use: then it is nobody's choice. */
-static bool is_whole(Act *act, const Process *known, hwloc_const_bitmap_t mask)
+static bool is_whole(Act *act, const World *world, const ActProcess *process, hwloc_const_bitmap_t mask)
 {
+    const Process *known = act_known(world, process->pid, process->start_ticks);
+
     return hwloc_bitmap_isincluded(act->online, mask) ||
            (known && known->cpuset && hwloc_bitmap_isincluded(known->cpuset, mask));
 }
@@ -89,7 +84,7 @@ int pins_note_change(Act *act, const World *world, JournalChange *change)
     int r = 0;
 
     if ((!entry || entry->released_ticks > 0 || !journal_is_applied(entry, change->mask)) &&
-        !is_whole(act, find(world, &change->process), change->mask))
+        !is_whole(act, world, &change->process, change->mask))
         r = look(act, world, &change->process, change->task, change->mask, &found);
     if (r < 0)
         return r;
@@ -117,7 +112,7 @@ int pins_note(Act *act, const World *world, const ActProcess *process, TaskKey t
     if (found.other.tid > 0) {
         change.task = found.other;
         change.original =
-            (JournalOriginal){.mask = found.mask, .whole = is_whole(act, find(world, process), found.mask)};
+            (JournalOriginal){.mask = found.mask, .whole = is_whole(act, world, process, found.mask)};
     }
     change.own = found.own;
     change.n_own = found.other.tid > 0 ? found.n_own : 0;

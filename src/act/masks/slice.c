@@ -18,13 +18,6 @@
 
 #include "base/time.h"
 
-static const Process *subject(const World *world, const PlanAction *action)
-{
-    const Process *process = world_process(world, action->subject.pid);
-
-    return process && process->start_ticks == action->subject.start_ticks ? process : NULL;
-}
-
 bool slice_is_large(const Act *act, const World *world, const PlanAction *action)
 {
     const Process *process;
@@ -33,7 +26,7 @@ bool slice_is_large(const Act *act, const World *world, const PlanAction *action
     if (!act->slice.on || action->subject.tid != 0 ||
         (action->kind != PLAN_KIND_SET_HOME && action->kind != PLAN_KIND_RELEASE))
         return false;
-    process = subject(world, action);
+    process = act_known(world, action->subject.pid, action->subject.start_ticks);
     if (!process)
         return false;
     (void)world_process_tasks(world, process, &n);
@@ -126,7 +119,8 @@ static int note(ActSlice *slice, const SliceThreads *threads, TaskKey task, int 
 int slice_threads(Act *act, const SliceThreads *threads, size_t *n)
 {
     ActSlice *slice = &act->slice;
-    const Process *process = subject(threads->world, threads->action);
+    const TaskKey *subject = &threads->action->subject;
+    const Process *process = act_known(threads->world, subject->pid, subject->start_ticks);
     Share share = take_share(slice);
     size_t n_tasks, at = world_process_tasks(threads->world, process, &n_tasks);
     const Task *tasks = &threads->world->tasks[at];

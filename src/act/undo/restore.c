@@ -178,9 +178,9 @@ static bool restore_child(Restore *restore, const Lineage *lineage, const ActPro
 
 static bool is_member(const Restore *restore, const ActProcess *process)
 {
-    const Process *known = restore->world ? world_process(restore->world, process->pid) : NULL;
+    const Process *known = act_known(restore->world, process->pid, process->start_ticks);
 
-    return known && known->start_ticks == process->start_ticks && !known->gone && known->group.i >= 0;
+    return known && !known->gone && known->group.i >= 0;
 }
 
 /* Whether one is not looked for among children: it is put back as far as it is to be, or with somebody else. An heir
