@@ -83,12 +83,6 @@ static int swap_capabilities(struct __user_cap_data_struct data[2], bool set)
     return syscall(set ? SYS_capset : SYS_capget, &header, data) < 0 ? -errno : 0;
 }
 
-static void fill_mask(unsigned long words[MASK_WORDS], hwloc_const_bitmap_t set)
-{
-    for (unsigned i = 0; i < MASK_WORDS; i++)
-        words[i] = hwloc_bitmap_to_ith_ulong(set, i);
-}
-
 static long migrate(pid_t pid, hwloc_const_bitmap_t from_os, uint32_t to_os)
 {
     unsigned long from_words[MASK_WORDS], to_words[MASK_WORDS] = {0};
@@ -99,7 +93,8 @@ static long migrate(pid_t pid, hwloc_const_bitmap_t from_os, uint32_t to_os)
 
     if ((unsigned)numa_num_possible_nodes() >= from.size || to_os >= from.size)
         return -E2BIG;
-    fill_mask(from_words, from_os);
+    if (hwloc_bitmap_to_ulongs(from_os, MASK_WORDS, from_words) < 0)
+        return -ENOMEM;
     to_words[to_os / WORD_BITS] = 1UL << (to_os % WORD_BITS);
     r = numa_migrate_pages(pid, &from, &to);
     return r < 0 ? -errno : r;
@@ -128,8 +123,8 @@ static int ops_set_cpus(void *context, hwloc_const_bitmap_t cpus)
 {
     unsigned long words[CPU_WORDS];
 
-    for (unsigned i = 0; i < CPU_WORDS; i++)
-        words[i] = hwloc_bitmap_to_ith_ulong(cpus, i);
+    if (hwloc_bitmap_to_ulongs(cpus, CPU_WORDS, words) < 0)
+        return -ENOMEM;
     return syscall(SYS_sched_setaffinity, 0, sizeof(words), words) < 0 ? -errno : 0;
 }
 

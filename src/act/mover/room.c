@@ -8,6 +8,8 @@
 
 #include "act/mover/room.h"
 
+#include "base/scan.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,22 +20,10 @@
 /* The number behind "key" and blanks, at the start of `line`, up to its end or a blank. */
 static bool number_of(const char *line, const char *key, uint64_t max, uint64_t *ret)
 {
-    size_t len = strlen(key);
-    uint64_t v = 0;
-
-    if (strncmp(line, key, len) != 0 || line[len] != ' ')
+    if (!scan_word(&line, key) || *line != ' ')
         return false;
-    line += len;
     line += strspn(line, " ");
-    if (*line < '0' || *line > '9')
-        return false;
-    for (; *line >= '0' && *line <= '9'; line++) {
-        v = v * 10 + (uint64_t)(*line - '0');
-        if (v > max)
-            return false;
-    }
-    *ret = v;
-    return *line == ' ' || *line == '\n' || *line == '\0';
+    return scan_u64(&line, ret) && *ret <= max && (*line == ' ' || *line == '\n' || *line == '\0');
 }
 
 static const char *next_line(const char *line)
