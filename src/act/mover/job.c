@@ -114,11 +114,7 @@ int mover_job_new(const Mover *mover, const MoverOrder *order, MoverJob **ret)
     }
     job->order.ranges = job->ranges;
     job->order.to_nodes = job->to_nodes;
-    job->result = (MoverResult){
-        .userdata = order->userdata,
-        .pid = order->pid,
-        .start_ticks = order->start_ticks,
-    };
+    job->result = (MoverResult){.pid = order->pid, .start_ticks = order->start_ticks};
     r = make_parts(mover, job);
     job->order.help_nodes = NULL; /* the caller's */
     if (r < 0)

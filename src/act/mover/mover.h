@@ -113,7 +113,6 @@ typedef struct MoverOrder {
     uint64_t reserve_bytes;    /* stays free besides: what the group is expected to grow by */
     bool spend_cache;          /* cold, clean page cache counts as free */
     uint64_t rate_bytes;       /* a second, to each node; 0: no limit */
-    uint64_t userdata;         /* comes back with the result */
 } MoverOrder;
 
 typedef struct MoverAccount {
@@ -128,7 +127,7 @@ typedef struct MoverAccount {
 } MoverAccount;
 
 typedef struct MoverResult {
-    uint64_t id, userdata;
+    uint64_t id;
     pid_t pid;
     uint64_t start_ticks;
     MoverOutcome outcome;

@@ -54,8 +54,7 @@ int mover_setup(void **state, const char *synthetic)
     if (!f->to || hwloc_bitmap_only(f->to, 1) < 0)
         return -1;
     f->topology = test_machine(synthetic);
-    f->order =
-        (MoverOrder){.pid = MACHINE_PID, .start_ticks = MACHINE_START, .to_nodes = f->to, .userdata = 42};
+    f->order = (MoverOrder){.pid = MACHINE_PID, .start_ticks = MACHINE_START, .to_nodes = f->to};
     return mover_new(&machine_ops, &f->machine, -1, f->topology, &f->mover);
 }
 

@@ -28,7 +28,6 @@ static void test_order(void **state)
     id = mover_order(f);
     result = mover_await(f);
     assert_int_equal(result.id, id);
-    assert_int_equal(result.userdata, 42);
     assert_int_equal(result.pid, MACHINE_PID);
     assert_int_equal(result.start_ticks, MACHINE_START);
     assert_int_equal(result.outcome, MOVER_DONE);
