@@ -11,6 +11,7 @@
 #include "act/fence/place.h"
 
 #include "act/fence/libcpuset.h"
+#include "base/lines.h"
 #include "base/parse.h"
 #include "base/root.h"
 #include "kernel/cgroup/cpusets.h"
@@ -375,36 +376,17 @@ int fence_write(void *context, const char *path, hwloc_const_bitmap_t set)
     return r;
 }
 
-static void fclose_p(FILE **file)
-{
-    if (*file)
-        (void)fclose(*file);
-}
-
 static void name_cgroup(ActFenceKind kind, const char *path, char *ret, size_t size)
 {
     (void)snprintf(ret, size, "%s%s", mount_point(kind), path);
 }
 
-/* A descriptor of its directory, or -errno. */
-static int open_cgroup(int root_fd, ActFenceKind kind, const char *path)
-{
-    char name[PATH_MAX + 64];
-    int fd;
-
-    name_cgroup(kind, path, name, sizeof(name));
-    fd = openat(root_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fd < 0 ? -errno : fd;
-}
-
 DIR *fence_open_directory(int root_fd, ActFenceKind kind, const char *path)
 {
-    int fd = open_cgroup(root_fd, kind, path);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    char name[PATH_MAX + 64];
 
-    if (!dir && fd >= 0)
-        (void)close(fd);
-    return dir;
+    name_cgroup(kind, path, name, sizeof(name));
+    return root_open_directory(root_fd, name);
 }
 
 const char *fence_next_directory(DIR *dir)
@@ -429,49 +411,39 @@ uint64_t fence_inode(int root_fd, ActFenceKind kind, const char *path)
     return fstatat(root_fd, name, &st, 0) == 0 ? st.st_ino : 0;
 }
 
-/* The processes of one cgroup. */
-static int all_here(int dir_fd, bool (*wants)(void *userdata, pid_t pid), void *userdata)
+/* Who must all be wanted. */
+typedef struct All {
+    bool (*wants)(void *userdata, pid_t pid);
+    void *userdata;
+} All;
+
+static int add_pid(void *userdata, const char *line)
 {
-    int fd = openat(dir_fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
-    CLEANUP(fclose_p) FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
-    char line[32];
+    const All *all = userdata;
+    int32_t pid;
 
-    if (!file) {
-        int r = -errno;
-
-        if (fd >= 0)
-            (void)close(fd);
-        return r;
-    }
-    while (fgets(line, sizeof(line), file)) {
-        int32_t pid;
-
-        line[strcspn(line, "\n")] = '\0';
-        if (parse_i32(line, &pid) < 0 || !wants(userdata, pid))
-            return false;
-    }
-    /* A threaded cgroup does not say (EOPNOTSUPP). */
-    return ferror(file) ? -EIO : true;
+    return parse_i32(line, &pid) == 0 && all->wants(all->userdata, pid) ? 0 : -ECANCELED;
 }
 
-/* Depth first; `fd` is taken over. */
-static int all_below(int fd, unsigned depth, bool (*wants)(void *userdata, pid_t pid), void *userdata)
+/* Those in one cgroup. */
+static int all_here(int dir_fd, All *all)
 {
-    CLEANUP(closedir_p) DIR *dir = fdopendir(fd);
+    int r = lines_read(dir_fd, "cgroup.procs", add_pid, all);
+
+    /* A threaded cgroup does not say (EOPNOTSUPP); nobody is in one whose list is empty (ESRCH). */
+    return r == -ECANCELED ? false : r == 0 || r == -ESRCH ? true : r;
+}
+
+/* Depth first. */
+static int all_below(DIR *dir, unsigned depth, All *all)
+{
     const char *name;
-    int r;
+    int r = all_here(dirfd(dir), all);
 
-    if (!dir) {
-        (void)close(fd);
-        return -ENOMEM;
-    }
-    r = all_here(fd, wants, userdata);
     while (r > 0 && (name = fence_next_directory(dir))) {
-        int child = depth < FENCE_DEPTH_MAX ? openat(fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+        CLEANUP(closedir_p) DIR *child = root_open_directory(dirfd(dir), name);
 
-        if (child < 0)
-            return -ENOENT;
-        r = all_below(child, depth + 1, wants, userdata);
+        r = child && depth < FENCE_DEPTH_MAX ? all_below(child, depth + 1, all) : -ENOENT;
     }
     return r;
 }
@@ -479,9 +451,9 @@ static int all_below(int fd, unsigned depth, bool (*wants)(void *userdata, pid_t
 int fence_all(int root_fd, ActFenceKind kind, const char *path, bool (*wants)(void *userdata, pid_t pid),
               void *userdata)
 {
-    int fd = open_cgroup(root_fd, kind, path);
+    CLEANUP(closedir_p) DIR *dir = fence_open_directory(root_fd, kind, path);
 
-    return fd < 0 ? fd : all_below(fd, 0, wants, userdata);
+    return dir ? all_below(dir, 0, &(All){wants, userdata}) : -errno;
 }
 
 bool fence_is_mounted(int root_fd, ActFenceKind kind)
