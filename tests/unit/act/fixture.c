@@ -160,6 +160,12 @@ void fixture_restore(Fixture *f, size_t restored, size_t left)
     assert_int_equal(n_left, left);
 }
 
+void fixture_recover(Fixture *f, size_t restored, size_t left)
+{
+    fixture_restart(f);
+    fixture_restore(f, restored, left);
+}
+
 char *fixture_journal(const Fixture *f)
 {
     char *text = NULL;

@@ -59,6 +59,7 @@ void fixture_tick(Fixture *f);
 
 /* act_restore() of everything, which must succeed. */
 void fixture_restore(Fixture *f, size_t restored, size_t left);
+void fixture_recover(Fixture *f, size_t restored, size_t left); /* after fixture_restart() */
 
 /* The journal's text; malloc'd. */
 char *fixture_journal(const Fixture *f);

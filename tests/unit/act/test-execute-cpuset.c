@@ -27,8 +27,7 @@ static void test_cpuset_changes(void **state)
     assert_mask(f, 100, "2-3");
     f->processes[0].cpuset = fixture_mask(f, "2-7");
     fixture_tick(f);
-    fixture_restart(f);
-    fixture_restore(f, 3, 0);
+    fixture_recover(f, 3, 0);
     assert_mask(f, 100, "2-7");
 }
 
@@ -43,8 +42,7 @@ static void test_cpuset_cut_unseen(void **state)
     assert_true(act_record_set_cpuset(f->record, 110, "0-2,4-7"));
     assert_true(act_record_pin(f->record, 101, "1-2")); /* by somebody */
     assert_mask(f, 100, "0-2");
-    fixture_restart(f);
-    fixture_restore(f, 3, 1);
+    fixture_recover(f, 3, 1);
     assert_mask(f, 101, "1-2");
     for (pid_t tid = 100; tid <= 110; tid += 10) {
         assert_mask(f, tid, "0-2,4-7");
@@ -64,8 +62,7 @@ static void test_cpuset_elsewhere(void **state)
         assert_true(act_record_set_cpuset(f->record, pid, "5-7"));
     assert_true(act_record_pin(f->record, 101, "6-7")); /* by somebody */
     assert_mask(f, 100, "5-7");
-    fixture_restart(f);
-    fixture_restore(f, 3, 1);
+    fixture_recover(f, 3, 1);
     for (pid_t pid = 100; pid <= 110; pid += 10) {
         assert_true(act_record_set_cpuset(f->record, pid, "0-7"));
         assert_mask(f, pid, "0-7");
@@ -85,8 +82,7 @@ static void check_cut_to_original(Fixture *f, const char *home, bool seen)
         f->processes[1].cpuset = fixture_mask(f, "2-3");
         fixture_tick(f);
     }
-    fixture_restart(f);
-    fixture_restore(f, 0, 0);
+    fixture_recover(f, 0, 0);
     assert_true(act_record_set_cpuset(f->record, 120, "0-7"));
     assert_mask(f, 120, "2-3");
 }
@@ -116,8 +112,7 @@ static void check_narrower_than_known(Fixture *f, const char *home, PlanOutcome 
 {
     assert_true(act_record_set_cpuset(f->record, 100, "4-7"));
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "4-7", home, -1), outcome);
-    fixture_restart(f);
-    fixture_restore(f, outcome == PLAN_OUTCOME_DONE ? 3 : 0, 0);
+    fixture_recover(f, outcome == PLAN_OUTCOME_DONE ? 3 : 0, 0);
     assert_true(act_record_set_cpuset(f->record, 100, "0-7"));
     assert_mask(f, 100, "0-7");
 }

@@ -114,8 +114,7 @@ static void test_own_original(void **state)
     text = fixture_journal(f);
     assert_non_null(strstr(text, "\nthread pid=100 start=1000 tid=101 born=1000 original=5 whole=no\n"));
 
-    fixture_restart(f);
-    fixture_restore(f, 3, 0);
+    fixture_recover(f, 3, 0);
     assert_masks(f, "100=0-7 101=5");
 }
 
@@ -245,8 +244,7 @@ static void test_lend_fails_halfway(void **state)
     fixture_tick(f);
     act_record_advance(f->record, 5);
     fixture_tick(f);
-    fixture_restart(f);
-    fixture_restore(f, 3, 0);
+    fixture_recover(f, 3, 0);
 }
 
 static void refuse_second_once(void *userdata, ActRecord *record, ActRecordOp op, TaskKey task)

@@ -83,8 +83,7 @@ static void test_innocent_later(void **state)
     act_record_exit(f->record, 100);
     act_record_advance(f->record, 10);
     fixture_fork_pinned(f->record, 90, 200, "0-3");
-    fixture_restart(f);
-    fixture_restore(f, 1, 0);
+    fixture_recover(f, 1, 0);
     assert_masks(f, "200=0-3 300=0-7");
 }
 

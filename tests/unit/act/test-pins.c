@@ -22,8 +22,7 @@ static void test_thread(void **state)
     assert_non_null(strstr(text, " original=0-7 whole=yes\n"
                                  "thread pid=100 start=1000 tid=101 born=1000 original=0-3 whole=no\n"
                                  "mask pid=100 start=1000 mask=0-3\n"));
-    fixture_restart(f);
-    fixture_restore(f, 2, 0);
+    fixture_recover(f, 2, 0);
     assert_masks(f, "100=0-7 101=0-3 102=0-7");
 }
 

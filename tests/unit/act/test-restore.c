@@ -34,14 +34,12 @@ static void test_threads(void **state)
 
     assert_true(act_record_pin(f->record, 101, "2"));
     assert_true(act_record_clone(f->record, 100, 102));
-    fixture_restart(f);
-    fixture_restore(f, 2, 1);
+    fixture_recover(f, 2, 1);
     assert_masks(f, "100=0-7 101=2 102=0-7 90=0-3");
 
     /* It is forgotten now. */
     assert_true(act_record_pin(f->record, 100, "0-3"));
-    fixture_restart(f);
-    fixture_restore(f, 0, 0);
+    fixture_recover(f, 0, 0);
     assert_mask(f, 100, "0-3");
 }
 
@@ -100,8 +98,7 @@ static void test_children(void **state)
     assert_true(act_record_pin(f->record, 240, "1"));
     assert_true(act_record_add_process(f->record, 300, 1, 300, "0-3")); /* a stranger */
 
-    fixture_restart(f);
-    fixture_restore(f, 5, 0);
+    fixture_recover(f, 5, 0);
     assert_masks(f, "200=0-7 201=0-7 230=0-7 240=1 300=0-3 90=0-3");
     /* Nothing ties a daemon to where it came from: a known limit. */
     assert_masks(f, "210=0-3 211=0-3");
@@ -117,8 +114,7 @@ static void test_parent_gone(void **state)
     /* The number is used again, by somebody who likes the same CPUs. */
     assert_true(act_record_add_process(f->record, 100, 1, 100, "0-3"));
     assert_true(act_record_fork(f->record, 100, 501));
-    fixture_restart(f);
-    fixture_restore(f, 1, 0);
+    fixture_recover(f, 1, 0);
     assert_masks(f, "200=0-7 100=0-3 501=0-3");
 }
 
@@ -144,8 +140,7 @@ static void test_one(void **state)
     assert_int_equal(restored, 3);
     assert_int_equal(left, 0);
     assert_masks(f, "100=0-7 200=0-7 400=0-3 401=0-3");
-    fixture_restart(f);
-    fixture_restore(f, 2, 0);
+    fixture_recover(f, 2, 0);
     assert_mask(f, 401, "0-7");
 }
 
@@ -465,8 +460,7 @@ static void test_compaction(void **state)
     assert_non_null(strstr(
         text,
         "\nprocess pid=200 start=1020 group=100 session=100 place=1 since=1020 original=0-7 whole=yes\n"));
-    fixture_restart(f);
-    fixture_restore(f, 1, 0);
+    fixture_recover(f, 1, 0);
     assert_mask(f, 200, "0-7");
     assert_true(intern_pool_size(f->act->journal->pool) <= 4);
 }

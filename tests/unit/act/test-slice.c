@@ -180,8 +180,7 @@ static void test_crash_between(void **state)
     assert_int_equal(f->outcomes[0], PLAN_OUTCOME_PARTLY);
     assert_true(act_unfinished(f->act));
     assert_int_equal(count(f, 10000, "0-3"), n);
-    fixture_restart(f);
-    fixture_restore(f, n, 0);
+    fixture_recover(f, n, 0);
     assert_int_equal(count(f, 10000, "0-7"), N_THREADS);
 }
 
