@@ -134,6 +134,12 @@ void tree_crash(Tree *t)
     t->journal = journal_free(t->journal);
 }
 
+void tree_restart(Tree *t)
+{
+    tree_crash(t);
+    tree_start(t);
+}
+
 CpuMask tree_mask(const Tree *t, const char *list)
 {
     return test_mask(t->world->pool, list);
@@ -291,6 +297,13 @@ void tree_assert_memory(const Tree *t, ActFenceKind kind, const char *path, cons
 
     assert_int_equal(fence_read(t->root_fd, kind, path, "cpuset.mems", set), 0);
     assert_list(set, expected);
+}
+
+void tree_restore(const Tree *t, ActFenceKind kind, const char *path, const char *expected)
+{
+    assert_int_equal(fences_restore(t->fences), 0);
+    tree_assert_cpus(t, kind, path, expected);
+    assert_int_equal(t->journal->n_fences, 0);
 }
 
 void tree_set_memory(Tree *t, uint64_t node_0, uint64_t node_1)

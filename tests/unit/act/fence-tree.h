@@ -43,6 +43,7 @@ int tree_teardown(void **state);
 /* The fences of a new process, after one that ended without a word. */
 void tree_start(Tree *t);
 void tree_crash(Tree *t);
+void tree_restart(Tree *t); /* both */
 
 /* Writes a file of the tree, and makes the directories above it. */
 void tree_write(const Tree *t, const char *path, const char *text);
@@ -54,6 +55,8 @@ void tree_tick(Tree *t);
 void tree_assert_cpus(const Tree *t, ActFenceKind kind, const char *path, const char *expected);
 /* The same of cpuset.mems. */
 void tree_assert_memory(const Tree *t, ActFenceKind kind, const char *path, const char *expected);
+/* Puts all fences back, which must leave nothing in the journal; this stands in cpuset.cpus then. */
+void tree_restore(const Tree *t, ActFenceKind kind, const char *path, const char *expected);
 /* How many MB each process has on each of the two nodes. */
 void tree_set_memory(Tree *t, uint64_t node_0, uint64_t node_1);
 /* Why the group is fenced, or is not. */

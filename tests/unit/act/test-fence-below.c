@@ -57,8 +57,7 @@ static void test_below_chosen(void **state)
     tree_write(t, TREE_V1 "a/b/cgroup.procs", "");
     tree_tick_to(t, ACT_WHY_SHARED);
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-7");
-    assert_int_equal(fences_restore(t->fences), 0);
-    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a/b", "0-3");
+    tree_restore(t, ACT_FENCE_CGROUP1, "/a/b", "0-3");
 }
 
 /* Removes /a, and makes another one that has the same list. */
@@ -78,9 +77,7 @@ static void test_made_again(void **state)
     make_again(t);
     tree_start(t);
     assert_int_equal(t->journal->n_fences, 1);
-    assert_int_equal(fences_restore(t->fences), 0);
-    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-3");
-    assert_int_equal(t->journal->n_fences, 0);
+    tree_restore(t, ACT_FENCE_CGROUP1, "/a", "0-3");
 }
 
 /* The same under our eyes. */
@@ -94,8 +91,7 @@ static void test_made_again_meanwhile(void **state)
     tree_assert_bound(t, "/a", NULL);
     assert_true(fences_admit(t->fences, 100, tree_mask(t, "0-4")));
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-3");
-    assert_int_equal(fences_restore(t->fences), 0);
-    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-3");
+    tree_restore(t, ACT_FENCE_CGROUP1, "/a", "0-3");
 }
 
 /* Somebody renames the cgroup: it is put back where it is. */
@@ -119,9 +115,7 @@ static void test_renamed(void **state)
     rename_it(t);
     tree_tick(t);
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/b/below", "0-7");
-    assert_int_equal(fences_restore(t->fences), 0);
-    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/b", "0-7");
-    assert_int_equal(t->journal->n_fences, 0);
+    tree_restore(t, ACT_FENCE_CGROUP1, "/b", "0-7");
 }
 
 /* What it has then is not what it had before us, also by its new name. */
@@ -134,8 +128,7 @@ static void test_renamed_and_met(void **state)
     tree_assert_why(t, ACT_WHY_UP);
     rename_it(t);
     assert_int_equal(fence_add(t->fences, ACT_FENCE_CGROUP1, "/b", "/b", false, &fence), -EBUSY);
-    assert_int_equal(fences_restore(t->fences), 0);
-    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/b", "0-7");
+    tree_restore(t, ACT_FENCE_CGROUP1, "/b", "0-7");
     assert_int_equal(fence_add(t->fences, ACT_FENCE_CGROUP1, "/b", "/b", false, &fence), 0);
 }
 
@@ -160,8 +153,7 @@ static void test_renamed_and_changed(void **state)
     rename_it(t);
     tree_write(t, TREE_V1 "b/cpuset.cpus", "1-5\n");
     tree_tick(t);
-    assert_int_equal(fences_restore(t->fences), 0);
-    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/b", "1-5");
+    tree_restore(t, ACT_FENCE_CGROUP1, "/b", "1-5");
 }
 
 static void test_renamed_and_crash(void **state)
@@ -174,8 +166,7 @@ static void test_renamed_and_crash(void **state)
     /* Another one has its name. */
     tree_write(t, TREE_V1 "a/cpuset.cpus", "0-3\n");
     tree_start(t);
-    assert_int_equal(fences_restore(t->fences), 0);
-    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/old", "0-7");
+    tree_restore(t, ACT_FENCE_CGROUP1, "/old", "0-7");
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-3");
 }
 
@@ -191,8 +182,7 @@ static void test_out_of_sight(void **state)
     assert_int_equal(fences_restore(t->fences), -EAGAIN);
     assert_int_equal(t->journal->n_fences, 1);
     assert_int_equal(renameat(t->root_fd, "sys/fs/cgroup/hidden", t->root_fd, TREE_V1), 0);
-    assert_int_equal(fences_restore(t->fences), 0);
-    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-7");
+    tree_restore(t, ACT_FENCE_CGROUP1, "/a", "0-7");
 }
 
 /* Nor where there are no descriptors to look with, however often that is tried. */
@@ -217,8 +207,7 @@ static void test_no_descriptors(void **state)
         assert_int_equal(r, -EAGAIN);
     }
     assert_int_equal(t->journal->n_fences, 1);
-    assert_int_equal(fences_restore(t->fences), 0);
-    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-7");
+    tree_restore(t, ACT_FENCE_CGROUP1, "/a", "0-7");
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a/below", "0-7");
 }
 
@@ -233,8 +222,7 @@ static void test_chosen_while_down(void **state)
     tree_write(t, TREE_V1 "a/b/cpuset.cpus", "0-3\n");
     tree_write(t, TREE_V1 "a/cpuset.cpus", "0-3\n");
     tree_tick(t);
-    assert_int_equal(fences_restore(t->fences), 0);
-    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a/b", "0-3");
+    tree_restore(t, ACT_FENCE_CGROUP1, "/a/b", "0-3");
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-3");
 }
 
@@ -290,8 +278,7 @@ static void test_below_late(void **state)
     Late late = {.tree = t};
 
     begin_late(t, &late);
-    assert_int_equal(fences_restore(t->fences), 0);
-    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-7");
+    tree_restore(t, ACT_FENCE_CGROUP1, "/a", "0-7");
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a/b", "0-7");
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a/b/c", "0-7");
 }

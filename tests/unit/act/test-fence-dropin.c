@@ -35,13 +35,6 @@ static void up(Tree *t, const char *before, const char *dropin)
     assert_dropin(t, "0-3");
 }
 
-static void restore(Tree *t, const char *expected)
-{
-    assert_int_equal(fences_restore(t->fences), 0);
-    tree_assert_cpus(t, ACT_FENCE_UNIT, TREE_UNIT, expected);
-    assert_int_equal(t->journal->n_fences, 0);
-}
-
 static void test_read(void **state)
 {
     Tree *t = *state;
@@ -67,9 +60,8 @@ static void test_crash(void **state)
     Tree *t = *state;
 
     up(t, "\n", NULL);
-    tree_crash(t);
-    tree_start(t);
-    restore(t, "");
+    tree_restart(t);
+    tree_restore(t, ACT_FENCE_UNIT, TREE_UNIT, "");
     assert_dropin(t, NULL);
     assert_false(exists(t, "run/systemd/system.control/x.service.d"));
 }
@@ -80,7 +72,7 @@ static void test_bound_in_unit_file(void **state)
     Tree *t = *state;
 
     up(t, "0-6\n", NULL);
-    restore(t, "0-6");
+    tree_restore(t, ACT_FENCE_UNIT, TREE_UNIT, "0-6");
     assert_dropin(t, NULL);
 }
 
@@ -89,9 +81,8 @@ static void test_bound_in_dropin(void **state)
     Tree *t = *state;
 
     up(t, "0-6\n", "[Service]\nAllowedCPUs=\nAllowedCPUs=0-6\n");
-    tree_crash(t);
-    tree_start(t);
-    restore(t, "0-6");
+    tree_restart(t);
+    tree_restore(t, ACT_FENCE_UNIT, TREE_UNIT, "0-6");
     assert_dropin(t, "0-6");
 }
 
@@ -104,7 +95,7 @@ static void test_foreign(void **state)
     tree_write(t, "sys/fs/cgroup" TREE_UNIT "/cpuset.cpus", "2-5\n");
     tree_write(t, CPUS_DROPIN, "[Service]\nAllowedCPUs=2-5\n");
     tree_tick_to(t, ACT_WHY_FOREIGN);
-    restore(t, "2-5");
+    tree_restore(t, ACT_FENCE_UNIT, TREE_UNIT, "2-5");
     assert_dropin(t, "2-5");
 }
 
@@ -117,7 +108,7 @@ static void test_foreign_unseen(void **state)
     tree_write(t, "sys/fs/cgroup" TREE_UNIT "/cpuset.cpus", "2-5\n");
     tree_write(t, CPUS_DROPIN, "[Service]\nAllowedCPUs=2-5\n");
     tree_start(t);
-    restore(t, "2-5");
+    tree_restore(t, ACT_FENCE_UNIT, TREE_UNIT, "2-5");
     assert_dropin(t, "2-5");
 }
 
@@ -131,9 +122,8 @@ static void test_down(void **state)
     t->world->groups[0].n_leases = 1;
     tree_tick(t);
     assert_dropin(t, "");
-    tree_crash(t);
-    tree_start(t);
-    restore(t, "");
+    tree_restart(t);
+    tree_restore(t, ACT_FENCE_UNIT, TREE_UNIT, "");
     assert_dropin(t, NULL);
 
     t->world->groups[0].n_leases = 0;
@@ -154,7 +144,7 @@ static void test_killed_on_the_way_down(void **state)
     tree_write(t, "sys/fs/cgroup" TREE_UNIT "/cpuset.cpus", "0-7\n");
     tree_write(t, CPUS_DROPIN, "[Service]\nAllowedCPUs=0-7\n");
     tree_start(t);
-    restore(t, "");
+    tree_restore(t, ACT_FENCE_UNIT, TREE_UNIT, "");
     assert_dropin(t, NULL);
 }
 

@@ -54,8 +54,7 @@ static void test_crash(void **state)
 
     tree_tick(t);
     assert_v1(t, "0-3", "0");
-    tree_crash(t);
-    tree_start(t);
+    tree_restart(t);
     assert_int_equal(t->journal->n_fences, 2);
     assert_int_equal(fences_restore(t->fences), 0);
     assert_v1(t, "0-7", "0-1");
@@ -194,8 +193,7 @@ static void test_unit(void **state)
     assert_string_equal(t->asked, "x.service=0-3;x.service memory=0;");
     tree_assert_memory(t, ACT_FENCE_UNIT, TREE_UNIT, "0");
     assert_means(t, true);
-    tree_crash(t);
-    tree_start(t);
+    tree_restart(t);
     assert_int_equal(fences_restore(t->fences), 0);
     /* As with CPUs: all there could be first, since something runs in it. */
     assert_non_null(strstr(t->asked, "x.service memory=0-1;"));
@@ -212,10 +210,8 @@ static void test_keeps_some(void **state)
     t->keeps_some = true;
     tree_tick(t);
     tree_assert_memory(t, ACT_FENCE_UNIT, TREE_UNIT, "0");
-    tree_crash(t);
-    tree_start(t);
-    assert_int_equal(fences_restore(t->fences), 0);
-    tree_assert_cpus(t, ACT_FENCE_UNIT, TREE_UNIT, "0-7");
+    tree_restart(t);
+    tree_restore(t, ACT_FENCE_UNIT, TREE_UNIT, "0-7");
     tree_assert_memory(t, ACT_FENCE_UNIT, TREE_UNIT, "0-1");
     assert_int_equal(t->journal->n_fences, 0);
 }

@@ -24,9 +24,7 @@ static void test_up(void **state)
     assert_true(fences_hold(t->fences, 101));
     assert_false(fences_hold(t->fences, 102));
     tree_tick_to(t, ACT_WHY_UP);
-    assert_int_equal(fences_restore(t->fences), 0);
-    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-7");
-    assert_int_equal(t->journal->n_fences, 0);
+    tree_restore(t, ACT_FENCE_CGROUP1, "/a", "0-7");
 }
 
 /* Somebody writes another one, after we looked and before masks are read: what it leaves is not hidden by what it
@@ -139,8 +137,7 @@ static void test_foreign(void **state)
     tree_write(t, TREE_V1 "a/cpuset.cpus", "2-5\n");
     tree_tick_to(t, ACT_WHY_FOREIGN);
     tree_assert_bound(t, "/a", NULL);
-    assert_int_equal(fences_restore(t->fences), 0);
-    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "2-5");
+    tree_restore(t, ACT_FENCE_CGROUP1, "/a", "2-5");
 }
 
 /* The kernel takes offline CPUs from a cpuset of version 1, from ours as well as from what it was. */
@@ -152,10 +149,8 @@ static void test_offline(void **state)
     tree_write(t, "sys/devices/system/cpu/online", "0-2,4-7\n");
     tree_write(t, TREE_V1 "a/cpuset.cpus", "0-2\n");
     tree_tick_to(t, ACT_WHY_UP);
-    tree_crash(t);
-    tree_start(t);
-    assert_int_equal(fences_restore(t->fences), 0);
-    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-7"); /* the test's files take everything */
+    tree_restart(t);
+    tree_restore(t, ACT_FENCE_CGROUP1, "/a", "0-7"); /* the test's files take everything */
 }
 
 static void test_crash(void **state)
@@ -163,21 +158,16 @@ static void test_crash(void **state)
     Tree *t = *state;
 
     tree_tick(t);
-    tree_crash(t);
-    tree_start(t);
+    tree_restart(t);
     assert_int_equal(t->journal->n_fences, 1);
-    assert_int_equal(fences_restore(t->fences), 0);
-    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-7");
-    assert_int_equal(t->journal->n_fences, 0);
+    tree_restore(t, ACT_FENCE_CGROUP1, "/a", "0-7");
 
     /* What somebody else set since is his. */
     tree_tick_to(t, ACT_WHY_UP);
     tree_crash(t);
     tree_write(t, TREE_V1 "a/cpuset.cpus", "3\n");
     tree_start(t);
-    assert_int_equal(fences_restore(t->fences), 0);
-    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "3");
-    assert_int_equal(t->journal->n_fences, 0);
+    tree_restore(t, ACT_FENCE_CGROUP1, "/a", "3");
 }
 
 /* A restore that did not work leaves a cpuset of ours, which is nobody's wish. */
@@ -186,12 +176,10 @@ static void test_left_over(void **state)
     Tree *t = *state;
 
     tree_tick(t);
-    tree_crash(t);
-    tree_start(t);
+    tree_restart(t);
     tree_tick_to(t, ACT_WHY_UP);
     tree_assert_bound(t, "/a", "0-7");
-    assert_int_equal(fences_restore(t->fences), 0);
-    tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-7");
+    tree_restore(t, ACT_FENCE_CGROUP1, "/a", "0-7");
 }
 
 static void test_forgets(void **state)
@@ -271,9 +259,7 @@ static void test_unit_crossed(void **state)
     assert_string_equal(t->asked, "x.service=0-3;x.service=2-5;");
     tree_tick_to(t, ACT_WHY_FOREIGN);
     tree_assert_cpus(t, ACT_FENCE_CGROUP2, TREE_UNIT, "2-5");
-    assert_int_equal(fences_restore(t->fences), 0);
-    tree_assert_cpus(t, ACT_FENCE_CGROUP2, TREE_UNIT, "2-5");
-    assert_int_equal(t->journal->n_fences, 0);
+    tree_restore(t, ACT_FENCE_CGROUP2, TREE_UNIT, "2-5");
 }
 
 static const char cgroup_list[] = "sys/fs/cgroup" TREE_UNIT "/cpuset.cpus";
@@ -291,9 +277,7 @@ static void test_unit_crossed_lowered(void **state)
     tree_write(t, cgroup_list, "2-6\n");
     tree_tick(t);
     tree_assert_cpus(t, ACT_FENCE_CGROUP2, TREE_UNIT, "2-6");
-    assert_int_equal(fences_restore(t->fences), 0);
-    tree_assert_cpus(t, ACT_FENCE_CGROUP2, TREE_UNIT, "2-6");
-    assert_int_equal(t->journal->n_fences, 0);
+    tree_restore(t, ACT_FENCE_CGROUP2, TREE_UNIT, "2-6");
 }
 
 static void test_unit_crossed_at_the_end(void **state)
@@ -500,11 +484,9 @@ static void test_cpusetfs(void **state)
     tree_assert_cpus(t, ACT_FENCE_CPUSETFS, "/a", "0-3");
     tree_assert_memory(t, ACT_FENCE_CPUSETFS, "/a", "0");
     tree_assert_bound(t, "/a", "0-7");
-    tree_crash(t);
-    tree_start(t);
+    tree_restart(t);
     assert_int_equal(t->journal->n_fences, 2);
-    assert_int_equal(fences_restore(t->fences), 0);
-    tree_assert_cpus(t, ACT_FENCE_CPUSETFS, "/a", "0-7");
+    tree_restore(t, ACT_FENCE_CPUSETFS, "/a", "0-7");
     tree_assert_memory(t, ACT_FENCE_CPUSETFS, "/a", "0-1");
     assert_int_equal(t->journal->n_fences, 0);
     /* The root has no CPUs of its own. */
