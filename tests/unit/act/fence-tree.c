@@ -14,37 +14,24 @@ void tree_write(const Tree *t, const char *path, const char *text)
 }
 
 /* What writing to a file of cgroups leaves in it: here the rest of a longer text before would stay. */
-static int set_file(Tree *t, const char *base, const char *path, const char *name, hwloc_const_bitmap_t set)
+static int set_file(void *context, const char *path, hwloc_const_bitmap_t set)
 {
-    CLEANUP_FREE char *list = format_list(set, PARSE_CPU_MAX);
-    char file[PATH_MAX];
+    static const char *const bases[] = {
+        [ACT_FENCE_CGROUP1] = TREE_V1,
+        [ACT_FENCE_CGROUP2] = TREE_V2,
+        [ACT_FENCE_CPUSETFS] = TREE_DEV,
+    };
+    const TreeList *to = context;
+    CLEANUP_FREE char *list = format_list(set, PARSE_CPU_MAX), *file = NULL;
 
     assert_non_null(list);
-    (void)snprintf(file, sizeof(file), "%s%s/%s", base, path + 1, name);
-    if (faccessat(t->root_fd, file, F_OK, 0) != 0)
+    file = format_text("%s%s/%s%s", bases[to->kind], path + 1,
+                       to->kind == ACT_FENCE_CPUSETFS ? "" : "cpuset.", to->memory ? "mems" : "cpus");
+    assert_non_null(file);
+    if (faccessat(to->tree->root_fd, file, F_OK, 0) != 0)
         return -ENOENT;
-    tree_write(t, file, list);
+    tree_write(to->tree, file, list);
     return 0;
-}
-
-static int set_v1(void *context, const char *path, hwloc_const_bitmap_t cpus)
-{
-    return set_file(context, TREE_V1, path, "cpuset.cpus", cpus);
-}
-
-static int set_v2(void *context, const char *path, hwloc_const_bitmap_t cpus)
-{
-    return set_file(context, TREE_V2, path, "cpuset.cpus", cpus);
-}
-
-static int set_memory_v1(void *context, const char *path, hwloc_const_bitmap_t nodes)
-{
-    return set_file(context, TREE_V1, path, "cpuset.mems", nodes);
-}
-
-static int set_memory_v2(void *context, const char *path, hwloc_const_bitmap_t nodes)
-{
-    return set_file(context, TREE_V2, path, "cpuset.mems", nodes);
 }
 
 /* As a service manager: the cgroup, and a drop-in for this boot. */
@@ -62,55 +49,31 @@ static void obey(Tree *t, bool memory, const char *list)
     t->result[memory] = 0;
 }
 
-static int set_property(Tree *t, const char *name, bool memory, hwloc_const_bitmap_t set)
+static int set_property(void *context, const char *name, hwloc_const_bitmap_t set)
 {
+    const TreeList *to = context;
+    Tree *t = to->tree;
     CLEANUP_FREE char *list = format_list(set, PARSE_CPU_MAX);
-    size_t len;
+    size_t len = strlen(t->asked);
 
     assert_non_null(list);
-    len = strlen(t->asked);
-    (void)snprintf(t->asked + len, sizeof(t->asked) - len, "%s%s=%s;", name, memory ? " memory" : "", list);
-    t->result[memory] = t->keeps_some && !*list ? -ENOSPC : -EINPROGRESS;
-    if (t->obeys && t->result[memory] != -ENOSPC)
-        obey(t, memory, list);
+    (void)snprintf(t->asked + len, sizeof(t->asked) - len, "%s%s=%s;", name, to->memory ? " memory" : "",
+                   list);
+    t->result[to->memory] = t->keeps_some && !*list ? -ENOSPC : -EINPROGRESS;
+    if (t->obeys && t->result[to->memory] != -ENOSPC)
+        obey(t, to->memory, list);
     return 0;
 }
 
-static int set_unit(void *context, const char *name, hwloc_const_bitmap_t cpus)
+static int result_of(void *context, const char *name)
 {
-    return set_property(context, name, false, cpus);
+    const TreeList *to = context;
+
+    return to->tree->result[to->memory];
 }
 
-static int set_memory_unit(void *context, const char *name, hwloc_const_bitmap_t nodes)
-{
-    return set_property(context, name, true, nodes);
-}
-
-static int result_unit(void *context, const char *name)
-{
-    return ((Tree *)context)->result[false];
-}
-
-static int result_memory_unit(void *context, const char *name)
-{
-    return ((Tree *)context)->result[true];
-}
-
-static int set_dev(void *context, const char *path, hwloc_const_bitmap_t cpus)
-{
-    return set_file(context, TREE_DEV, path, "cpus", cpus);
-}
-
-static int set_memory_dev(void *context, const char *path, hwloc_const_bitmap_t nodes)
-{
-    return set_file(context, TREE_DEV, path, "mems", nodes);
-}
-
-static const FenceOps ops_dev[] = {{.set = set_dev}, {.set = set_memory_dev}};
-static const FenceOps ops_v1[] = {{.set = set_v1}, {.set = set_memory_v1}},
-                      ops_v2[] = {{.set = set_v2}, {.set = set_memory_v2}},
-                      ops_unit[] = {{.set = set_unit, .result = result_unit},
-                                    {.set = set_memory_unit, .result = result_memory_unit}};
+static const FenceOps ops_file = {.set = set_file};
+static const FenceOps ops_unit = {.set = set_property, .result = result_of};
 
 void tree_start(Tree *t)
 {
@@ -120,12 +83,12 @@ void tree_start(Tree *t)
     assert_null(error);
     t->fences = fences_new(t->journal, t->root_fd);
     assert_non_null(t->fences);
-    for (int memory = false; memory <= true; memory++) {
-        fences_set_ops(t->fences, ACT_FENCE_CGROUP1, memory, &ops_v1[memory], t);
-        fences_set_ops(t->fences, ACT_FENCE_CGROUP2, memory, &ops_v2[memory], t);
-        fences_set_ops(t->fences, ACT_FENCE_CPUSETFS, memory, &ops_dev[memory], t);
-        fences_set_ops(t->fences, ACT_FENCE_UNIT, memory, &ops_unit[memory], t);
-    }
+    for (int memory = false; memory <= true; memory++)
+        for (ActFenceKind kind = ACT_FENCE_UNIT; kind < ACT_FENCE_MAX; kind++) {
+            t->lists[memory][kind] = (TreeList){t, kind, memory};
+            fences_set_ops(t->fences, kind, memory, kind == ACT_FENCE_UNIT ? &ops_unit : &ops_file,
+                           &t->lists[memory][kind]);
+        }
 }
 
 void tree_crash(Tree *t)

@@ -16,6 +16,13 @@
 /* Where its drop-ins are, up to the name of the property. */
 #define TREE_DROPIN "run/systemd/system.control/x.service.d/50-"
 
+/* Whose cpusets are changed, and which of them. */
+typedef struct TreeList {
+    struct Tree *tree;
+    ActFenceKind kind;
+    bool memory;
+} TreeList;
+
 typedef struct Tree {
     char *directory;
     char journal_path[128];
@@ -24,6 +31,7 @@ typedef struct Tree {
     World *world;
     Journal *journal;
     Fences *fences;
+    TreeList lists[2][ACT_FENCE_MAX];
     ActWish wish;
     bool wish_memory;
     /* A service manager that answers when it is told to, or does at once what it is asked for. */
