@@ -31,7 +31,7 @@ static ActRecord *make_machine(void)
     act_record_advance(record, 10);
     if (!act_record_fork(record, 100, 300) || !act_record_fork(record, 300, 301))
         abort();
-    act_record_setsid(record, 301);
+    act_record_set_session(record, 301, 301);
     act_record_exit(record, 300);
     return record;
 }

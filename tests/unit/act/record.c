@@ -190,18 +190,11 @@ bool act_record_set_cpuset(ActRecord *record, pid_t pid, const char *cpuset)
     return true;
 }
 
-void act_record_setsid(ActRecord *record, pid_t pid)
+void act_record_set_session(ActRecord *record, pid_t pid, pid_t session)
 {
     for (size_t i = 0; i < record->n_threads; i++)
         if (record->threads[i].key.pid == pid)
-            record->threads[i].process.pgrp = record->threads[i].process.session = pid;
-}
-
-void act_record_set_ending(ActRecord *record, pid_t pid)
-{
-    for (size_t i = 0; i < record->n_threads; i++)
-        if (record->threads[i].key.pid == pid)
-            record->threads[i].process.pgrp = record->threads[i].process.session = -1;
+            record->threads[i].process.pgrp = record->threads[i].process.session = session;
 }
 
 void act_record_set_exiting(ActRecord *record, pid_t pid)
@@ -209,13 +202,6 @@ void act_record_set_exiting(ActRecord *record, pid_t pid)
     for (size_t i = 0; i < record->n_threads; i++)
         if (record->threads[i].key.pid == pid)
             record->threads[i].process.ended = true;
-}
-
-void act_record_hide_session(ActRecord *record, pid_t pid)
-{
-    for (size_t i = 0; i < record->n_threads; i++)
-        if (record->threads[i].key.pid == pid)
-            record->threads[i].process.pgrp = record->threads[i].process.session = 0;
 }
 
 void act_record_set_place(ActRecord *record, pid_t pid, uint64_t place)
@@ -235,11 +221,10 @@ void act_record_set_first(ActRecord *record, pid_t pid)
 
 void act_record_detach(ActRecord *record, pid_t pid)
 {
+    act_record_set_session(record, pid, pid);
     for (size_t i = 0; i < record->n_threads; i++)
-        if (record->threads[i].key.pid == pid) {
+        if (record->threads[i].key.pid == pid)
             record->threads[i].process.parent = 1;
-            record->threads[i].process.pgrp = record->threads[i].process.session = pid;
-        }
 }
 
 void act_record_exit(ActRecord *record, pid_t tid)
@@ -428,9 +413,8 @@ static int record_list_threads(void *context, pid_t pid, uint64_t start_ticks, T
 
         if (thread->key.pid != pid || thread->process.start_ticks != start_ticks)
             continue;
-        if (!GROW(keys, capacity, n + 1))
+        if (APPEND(keys, capacity, n, thread->key) < 0)
             return -ENOMEM;
-        keys[n++] = thread->key;
     }
     if (n == 0)
         return ACT_E_GONE;
@@ -486,9 +470,8 @@ static int record_list_processes(void *context, ActProcess **ret, size_t *ret_n)
 
         if (thread->key.tid != thread->key.pid)
             continue;
-        if (!GROW(processes, capacity, n + 1))
+        if (APPEND(processes, capacity, n, thread->process) < 0)
             return -ENOMEM;
-        processes[n++] = thread->process;
     }
     if (n > 0)
         qsort(processes, n, sizeof(*processes), compare_pids);

@@ -45,14 +45,12 @@ void act_record_set_fork(ActRecord *record, pid_t tid, ActForkState state);
 /* As the kernel's command line would. */
 bool act_record_isolate(ActRecord *record, const char *cpus);
 bool act_record_set_cpuset(ActRecord *record, pid_t pid, const char *cpuset);
-/* As setsid(2). */
-void act_record_setsid(ActRecord *record, pid_t pid);
-/* In the midst of exiting: it has no group and no session any more, and its children have not been adopted yet. */
-void act_record_set_ending(ActRecord *record, pid_t pid);
-/* The same, but a moment before: it is in no cgroup that tells any more. */
+/* Its session and group: its own number, as by setsid(2); -1, in the midst of exiting, when it has none any more, and
+ * its children have not been adopted yet; 0, as that of a process in a PID namespace, whose session began outside,
+ * where children are of the same. */
+void act_record_set_session(ActRecord *record, pid_t pid, pid_t session);
+/* In the midst of exiting, but a moment before: it is in no cgroup that tells any more. */
 void act_record_set_exiting(ActRecord *record, pid_t pid);
-/* As that of a process in a PID namespace, whose session began outside; children are of the same. */
-void act_record_hide_session(ActRecord *record, pid_t pid);
 /* Moves a process to other cgroups, or makes it the first of a PID namespace; children are born where their parent
  * is. At first all are in the roots. */
 void act_record_set_place(ActRecord *record, pid_t pid, uint64_t place);

@@ -39,7 +39,7 @@ static int setup(void **state)
 static void daemonize(Fixture *f, pid_t creator, pid_t pid)
 {
     assert_true(act_record_fork(f->record, creator, pid - 1));
-    act_record_setsid(f->record, pid - 1);
+    act_record_set_session(f->record, pid - 1, pid - 1);
     assert_true(act_record_fork(f->record, pid - 1, pid));
     act_record_exit(f->record, pid - 1);
 }
@@ -66,7 +66,7 @@ static void test_innocent(void **state)
 
     fixture_fork_pinned(f->record, 90, 200, "0-3");
     assert_true(act_record_fork(f->record, 90, 210)); /* its own session */
-    act_record_setsid(f->record, 210);
+    act_record_set_session(f->record, 210, 210);
     assert_true(act_record_pin(f->record, 210, "0-3"));
     assert_true(act_record_fork(f->record, 200, 220)); /* and a child */
     assert_true(act_record_fork(f->record, 100, 300)); /* an heir beside them */
@@ -97,7 +97,7 @@ static void test_ending(void **state)
     act_record_exit(f->record, 100);
     act_record_advance(f->record, 10);
     assert_true(act_record_fork(f->record, 201, 202));
-    act_record_set_ending(f->record, 201);
+    act_record_set_session(f->record, 201, -1);
     fixture_restart(f);
     assert_int_equal(act_restore(f->act, NULL, NULL, NULL), 0);
     assert_mask(f, 202, "0-7");
@@ -110,7 +110,7 @@ static void test_exiting(void **state)
     Fixture *f = *state;
 
     act_record_set_place(f->record, 90, ELSEWHERE);
-    act_record_hide_session(f->record, 90);
+    act_record_set_session(f->record, 90, 0);
     assert_true(act_record_fork(f->record, 90, 110));
     act_record_advance(f->record, 10);
     fixture_world_process(f, 110, "0-7");
@@ -175,13 +175,13 @@ static void test_leader(void **state)
 
     /* 210 leads, 211 bears 212 and ends. */
     assert_true(act_record_fork(f->record, 90, 210));
-    act_record_setsid(f->record, 210);
+    act_record_set_session(f->record, 210, 210);
     assert_true(act_record_fork(f->record, 210, 211));
     fixture_fork_pinned(f->record, 211, 212, "0-3");
     act_record_exit(f->record, 211);
     /* The same from 100. */
     assert_true(act_record_fork(f->record, 100, 220));
-    act_record_setsid(f->record, 220);
+    act_record_set_session(f->record, 220, 220);
     assert_true(act_record_fork(f->record, 220, 221));
     assert_true(act_record_fork(f->record, 221, 222));
     act_record_exit(f->record, 221);
@@ -200,7 +200,7 @@ static void test_reapers(void **state)
     assert_true(act_record_pin(f->record, 120, "0-3"));
     assert_true(act_record_fork(f->record, 90, 130)); /* the same without it being the first */
     fixture_fork_pinned(f->record, 130, 140, "0-3");
-    act_record_setsid(f->record, 130);
+    act_record_set_session(f->record, 130, 130);
     fixture_fork_pinned(f->record, 130, 150, "0-3");
     crash_and_restore(f);
     assert_masks(f, "120=0-7 140=0-7 150=0-3");
@@ -356,9 +356,9 @@ static void bear_late(void *userdata, ActRecord *record, ActRecordOp op, TaskKey
     if (op == ACT_RECORD_SET_MASK && task.tid == 201 && !*done) {
         *done = true;
         assert_true(act_record_fork(record, 201, 150)); /* behind the sweep, by its number */
-        act_record_setsid(record, 150);
+        act_record_set_session(record, 150, 150);
         assert_true(act_record_fork(record, 201, 250));
-        act_record_setsid(record, 250);
+        act_record_set_session(record, 250, 250);
     }
 }
 
@@ -411,7 +411,7 @@ static void test_parent_ends(void **state)
     Ending ending = {.pid = 201, .after = 2}; /* as a member, behind the question that is put to anybody */
 
     daemonize(f, 100, 201);
-    act_record_setsid(f->record, 201);
+    act_record_set_session(f->record, 201, 201);
     assert_true(act_record_fork(f->record, 201, 202));
     fixture_world_process(f, 202, "0-7");
     act_record_set_hook(f->record, end, &ending);
@@ -428,7 +428,7 @@ static void test_ends_itself(void **state)
     Ending ending = {.pid = 201, .after = 1};
 
     daemonize(f, 100, 201);
-    act_record_setsid(f->record, 201);
+    act_record_set_session(f->record, 201, 201);
     fixture_world_process(f, 201, "0-7");
     act_record_set_hook(f->record, end, &ending);
     assert_int_equal(give_home(f, 201), PLAN_OUTCOME_RETRY);
