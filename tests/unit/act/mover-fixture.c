@@ -117,6 +117,16 @@ void mover_await_hanging(MoverFixture *f, unsigned n)
     }
 }
 
+uint64_t mover_order_hanging(MoverFixture *f, unsigned n)
+{
+    uint64_t id;
+
+    mover_set_hanging(f, true);
+    id = mover_order(f);
+    mover_await_hanging(f, n);
+    return id;
+}
+
 /* Lets one move pass at a time, when so many threads hang, until an order is over. */
 static void pass_until_over(MoverFixture *f, unsigned n_hanging)
 {
@@ -137,9 +147,7 @@ void mover_try_turns(MoverFixture *f, unsigned n_hanging)
     uint64_t large, small;
 
     (void)machine_add(&f->machine, HEAP, 256 * MIB, 0);
-    mover_set_hanging(f, true);
-    large = mover_order(f);
-    mover_await_hanging(f, n_hanging);
+    large = mover_order_hanging(f, n_hanging);
     f->order.ranges = &range;
     f->order.n_ranges = 1;
     small = mover_order(f);
@@ -156,9 +164,7 @@ void mover_try_hanging(MoverFixture *f, unsigned n)
     MoverStatistics statistics;
     MoverResult result;
 
-    mover_set_hanging(f, true);
-    first = mover_order(f);
-    mover_await_hanging(f, n);
+    first = mover_order_hanging(f, n);
     second = mover_order(f);
     mover_tend(f->mover, time_now_usec() + MOVER_HANG_USEC / 2);
     assert_false(mover_readable(f));

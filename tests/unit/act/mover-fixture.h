@@ -29,6 +29,8 @@ MoverResult mover_await(MoverFixture *f);
 void mover_set_hanging(MoverFixture *f, bool hanging);
 /* Waits until so many threads hang. */
 void mover_await_hanging(MoverFixture *f, unsigned n);
+/* Gives the order, lets its moves hang, and waits until so many do. Returns its number. */
+uint64_t mover_order_hanging(MoverFixture *f, unsigned n);
 /* Waits for what hung and came back to go. Its last words to the machine were under the lock. */
 void mover_await_no_threads(MoverFixture *f);
 

@@ -34,9 +34,7 @@ static void check_lanes(MoverFixture *f, unsigned n_lanes)
     MoverResult result;
 
     machine_map(&f->machine, "100000-300000 r--p 00000000 08:01 5 /usr/lib/x\n");
-    mover_set_hanging(f, true);
-    (void)mover_order(f);
-    mover_await_hanging(f, n_lanes);
+    (void)mover_order_hanging(f, n_lanes);
     assert_int_equal(n_settled(f), n_lanes);
     mover_set_hanging(f, false);
     result = mover_await(f);
@@ -114,9 +112,7 @@ static void test_few_blocks(void **state)
     for (unsigned n = 1; n <= ARRAY_SIZE(ranges); n++) {
         f->order.n_ranges = n;
         memset(f->machine.areas[0].node, 0, f->machine.areas[0].n_pages);
-        mover_set_hanging(f, true);
-        (void)mover_order(f);
-        mover_await_hanging(f, n);
+        (void)mover_order_hanging(f, n);
         assert_int_equal(n_settled(f), n);
         mover_set_hanging(f, false);
         assert_int_equal(mover_await(f).account.moved_bytes, n * f->machine.page_bytes);
@@ -166,9 +162,7 @@ static void test_interleaved(void **state)
 
     for (size_t i = 0; i < heap->n_pages; i += 2 * per_block)
         memset(heap->node + i, 1, per_block);
-    mover_set_hanging(f, true);
-    (void)mover_order(f);
-    mover_await_hanging(f, MOVER_LANES_MAX);
+    (void)mover_order_hanging(f, MOVER_LANES_MAX);
     mover_set_hanging(f, false);
     assert_int_equal(mover_await(f).account.moved_bytes, 128 * MIB);
 }
@@ -184,9 +178,7 @@ static void test_headroom(void **state)
 
     f->machine.free_bytes[1] = 64 * MIB + room;
     heap->huge = true;
-    mover_set_hanging(f, true);
-    (void)mover_order(f);
-    mover_await_hanging(f, 1);
+    (void)mover_order_hanging(f, 1);
     assert_false(mover_readable(f));
     mover_set_hanging(f, false);
     result = mover_await(f);
@@ -202,9 +194,7 @@ static void test_cancel(void **state)
     uint64_t id;
 
     (void)machine_add(&f->machine, HEAP, 256 * MIB, 0);
-    mover_set_hanging(f, true);
-    id = mover_order(f);
-    mover_await_hanging(f, MOVER_LANES_MAX);
+    id = mover_order_hanging(f, MOVER_LANES_MAX);
     assert_int_equal(mover_cancel(f->mover, id), 0);
     assert_false(mover_readable(f));
     mover_set_hanging(f, false);

@@ -144,9 +144,7 @@ static void test_nobody_waits(void **state)
     uint64_t id, second;
 
     (void)machine_add(&f->machine, HEAP, 64 * MIB, 0);
-    mover_set_hanging(f, true);
-    id = mover_order(f);
-    mover_await_hanging(f, 1);
+    id = mover_order_hanging(f, 1);
     second = mover_order(f);
     assert_int_equal(mover_look(f->mover, id, &account), 0);
     assert_true(account.n_asked > 0);
