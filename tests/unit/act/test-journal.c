@@ -6,6 +6,7 @@
 
 #include "../temp-tree.h"
 #include "act/journal/journal.h"
+#include "base/root.h"
 
 #include <fcntl.h>
 
@@ -47,29 +48,18 @@ static int open_journal(Fixture *f, Journal **ret, char **ret_error)
     return journal_open(f->journal, f->root_fd, ret, ret_error);
 }
 
-static void assert_file(const Fixture *f, const char *suffix, const char *expected)
+static void assert_file(const Fixture *f, const char *name, const char *expected)
 {
-    char path[PATH_MAX + 16];
-    char text[8192];
-    ssize_t n;
-    int fd;
+    CLEANUP_FREE char *text = NULL;
+    size_t len;
 
-    (void)snprintf(path, sizeof(path), "%s%s", f->journal, suffix);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    assert_true(fd >= 0);
-    n = read(fd, text, sizeof(text) - 1);
-    (void)close(fd);
-    assert_true(n >= 0);
-    text[n] = '\0';
+    assert_int_equal(root_read_alloc(f->root_fd, name, 8192, &text, &len), 0);
     assert_string_equal(text, expected);
 }
 
-static void assert_no_file(const Fixture *f, const char *suffix)
+static void assert_no_file(const Fixture *f, const char *name)
 {
-    char path[PATH_MAX + 16];
-
-    (void)snprintf(path, sizeof(path), "%s%s", f->journal, suffix);
-    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(faccessat(f->root_fd, name, F_OK, 0), -1);
 }
 
 static void test_new(void **state)
@@ -80,7 +70,7 @@ static void test_new(void **state)
     struct stat st;
 
     assert_int_equal(open_journal(f, &journal, &error), 0);
-    assert_file(f, "", HEADER);
+    assert_file(f, "journal", HEADER);
     assert_int_equal(stat(f->journal, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0600);
     assert_int_equal(journal->n_processes, 0);
@@ -116,7 +106,7 @@ static void test_round_trip(void **state)
     text = journal_format(journal, &len);
     assert_string_equal(text, HEADER BODY);
     assert_int_equal(len, strlen(text));
-    assert_file(f, "", HEADER BODY); /* reading changes nothing */
+    assert_file(f, "journal", HEADER BODY); /* reading changes nothing */
 }
 
 static void test_later_lines_win(void **state)
@@ -157,8 +147,8 @@ static void test_torn(void **state)
         assert_int_equal(journal_note_checked(journal), 0);
         assert_true(asprintf(&expected, "%.*schecked\n", (int)(good ? good : strlen(HEADER)), HEADER BODY) >
                     0);
-        assert_file(f, "", expected);
-        assert_no_file(f, ".corrupt");
+        assert_file(f, "journal", expected);
+        assert_no_file(f, "journal.corrupt");
     }
 }
 
@@ -167,15 +157,13 @@ static void assert_corrupt(Fixture *f, const char *text, size_t len, const char 
     CLEANUP(journal_free_p) Journal *journal = NULL;
     CLEANUP_FREE char *error = NULL, *expected = NULL;
     struct stat st;
-    char path[PATH_MAX + 16];
 
     fixture_write_journal(f, text, len);
     assert_int_equal(open_journal(f, &journal, &error), ACT_E_CORRUPT);
     assert_true(asprintf(&expected, "%s:%s", f->journal, sentence) > 0);
     assert_string_equal(error, expected);
     assert_int_equal(journal->n_processes, n_processes);
-    (void)snprintf(path, sizeof(path), "%s.corrupt", f->journal);
-    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(fstatat(f->root_fd, "journal.corrupt", &st, 0), 0);
     assert_int_equal(st.st_size, len);
 
     /* What could be read is in the new file, so the next start is an ordinary one. */
@@ -249,11 +237,11 @@ static void test_fences(void **state)
         assert_int_equal(journal_note_fence(journal, &memory), 0);
         assert_int_equal(journal_note_fenced(journal, "x.service", true, fixture_mask(f, "1")), 0);
     }
-    assert_file(f, "", text);
+    assert_file(f, "journal", text);
     journal = journal_free(journal);
     assert_int_equal(open_journal(f, &journal, &error), 0);
     assert_int_equal(journal_compact(journal, NULL, 0), 0);
-    assert_file(f, "", text);
+    assert_file(f, "journal", text);
     assert_int_equal(journal_fence(journal, "x.service", false)->n_given, 2);
     assert_int_equal(journal_fence(journal, "x.service", true)->n_given, 1);
     assert_null(journal_fence(journal, "y.service", false));
@@ -295,7 +283,7 @@ static void test_lost(void **state)
         assert_int_equal(journal_note_fence(journal, &fence), 0);
         assert_int_equal(cut ? truncate(f->journal, 5) : unlink(f->journal), 0);
         assert_int_equal(journal_note_fenced(journal, "x.service", false, fixture_mask(f, "1")), 0);
-        assert_file(f, "", both);
+        assert_file(f, "journal", both);
     }
 }
 
@@ -334,8 +322,8 @@ static void test_other_boot(void **state)
     fixture_write_journal(f, text, strlen(text));
     assert_int_equal(open_journal(f, &journal, &error), 0);
     assert_int_equal(journal->n_processes, 0);
-    assert_file(f, "", HEADER);
-    assert_no_file(f, ".corrupt");
+    assert_file(f, "journal", HEADER);
+    assert_no_file(f, "journal.corrupt");
 }
 
 static void assert_refused(Fixture *f, int expected, const char *what)
@@ -416,39 +404,17 @@ static void test_replace_fails(void **state)
     Fixture *f = *state;
     CLEANUP(journal_free_p) Journal *journal = NULL;
     CLEANUP_FREE char *error = NULL;
-    char path[PATH_MAX + 16];
 
-    (void)snprintf(path, sizeof(path), "%s.new", f->journal);
-    assert_int_equal(mkdir(path, 0700), 0);
+    (void)test_mkdir(f->directory, "journal.new");
     fixture_write_journal(f, HEADER BODY "garbage\n", strlen(HEADER BODY "garbage\n"));
     assert_int_equal(open_journal(f, &journal, &error), ACT_E_CORRUPT);
     assert_int_equal(journal->n_processes, 3);
     assert_int_equal(journal_compact(journal, NULL, 0), -EISDIR);
-    assert_file(f, "", HEADER BODY "garbage\n");
-    assert_no_file(f, ".corrupt");
-    assert_int_equal(rmdir(path), 0);
+    assert_file(f, "journal", HEADER BODY "garbage\n");
+    assert_no_file(f, "journal.corrupt");
+    assert_int_equal(unlinkat(f->root_fd, "journal.new", AT_REMOVEDIR), 0);
     assert_int_equal(journal_compact(journal, NULL, 0), 0);
-    assert_file(f, "", HEADER);
-}
-
-static void write_file(const Fixture *f, const char *suffix, const char *text)
-{
-    char path[PATH_MAX + 16];
-    int fd;
-
-    (void)snprintf(path, sizeof(path), "%s%s", f->journal, suffix);
-    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-    (void)close(fd);
-}
-
-static void remove_file(const Fixture *f, const char *suffix)
-{
-    char path[PATH_MAX + 16];
-
-    (void)snprintf(path, sizeof(path), "%s%s", f->journal, suffix);
-    (void)unlink(path);
+    assert_file(f, "journal", HEADER);
 }
 
 /* It stays in force as long as nobody writes anything. */
@@ -460,13 +426,13 @@ static void test_kept(void **state)
 
     assert_int_equal(journal_open_reading(f->journal, f->root_fd, &reading, &error), -ENOENT);
     assert_null(error);
-    assert_no_file(f, "");
+    assert_no_file(f, "journal");
     fixture_write_journal(f, HEADER BODY, strlen(HEADER BODY));
     assert_int_equal(open_journal(f, &journal, &error), 0);
     assert_false(journal->kept);
     assert_int_equal(journal_note_kept(journal, true), 0);
     assert_int_equal(journal_note_kept(journal, true), 0);
-    assert_file(f, "", HEADER BODY "kept\n");
+    assert_file(f, "journal", HEADER BODY "kept\n");
 
     assert_int_equal(journal_open_reading(f->journal, f->root_fd, &reading, &error), 0);
     assert_true(reading->kept);
@@ -477,7 +443,7 @@ static void test_kept(void **state)
     assert_false(again->kept);
     assert_int_equal(journal_note_kept(again, true), 0);
     assert_int_equal(journal_note_kept(again, false), 0);
-    assert_file(f, "", HEADER BODY "kept\nsettled\nkept\nunkept\n");
+    assert_file(f, "journal", HEADER BODY "kept\nsettled\nkept\nunkept\n");
     assert_int_equal(open_journal(f, &last, &error), 0);
     assert_false(last->kept);
 }
@@ -491,22 +457,20 @@ static void test_reading(void **state)
     Fixture *f = *state;
     CLEANUP(journal_free_p) Journal *journal = NULL, *foreign = NULL;
     CLEANUP_FREE char *error = NULL;
-    char corrupt[PATH_MAX + 16];
 
     fixture_write_journal(f, damaged, strlen(damaged));
-    (void)snprintf(corrupt, sizeof(corrupt), "%s.corrupt", f->journal);
-    assert_int_equal(link(f->journal, corrupt), 0);
+    assert_int_equal(link(f->journal, test_path(f->directory, "journal.corrupt")), 0);
     assert_int_equal(journal_open_reading(f->journal, f->root_fd, &journal, &error), 0);
     assert_int_equal(journal->n_processes, 3);
     assert_false(journal->kept);
-    assert_file(f, "", damaged);
-    assert_file(f, ".corrupt", damaged);
+    assert_file(f, "journal", damaged);
+    assert_file(f, "journal.corrupt", damaged);
 
     assert_int_equal(unlink(f->journal), 0);
     fixture_write_journal(f, other, strlen(other));
     assert_int_equal(journal_open_reading(f->journal, f->root_fd, &foreign, &error), 0);
     assert_int_equal(foreign->n_processes, 0);
-    assert_file(f, "", other);
+    assert_file(f, "journal", other);
     assert_int_equal(chmod(f->journal, 0666), 0);
     assert_int_equal(journal_open_reading(f->journal, f->root_fd, &foreign, &error), -EPERM);
     assert_non_null(strstr(error, "mode 0666"));
@@ -532,28 +496,26 @@ static void test_put_aside_after_a_crash(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(crashes); i++) {
         CLEANUP(journal_free_p) Journal *journal = NULL, *again = NULL;
         CLEANUP_FREE char *error = NULL, *none = NULL;
-        char corrupt[PATH_MAX + 16];
         struct stat st;
 
         fixture_write_journal(f, HEADER BODY "garbage\n", strlen(HEADER BODY "garbage\n"));
-        (void)snprintf(corrupt, sizeof(corrupt), "%s.corrupt", f->journal);
         if (crashes[i].fresh)
-            write_file(f, ".new", crashes[i].fresh);
+            (void)test_write(f->directory, "journal.new", crashes[i].fresh);
         if (crashes[i].corrupt)
-            write_file(f, ".corrupt", crashes[i].corrupt);
+            (void)test_write(f->directory, "journal.corrupt", crashes[i].corrupt);
         if (crashes[i].linked)
-            assert_int_equal(link(f->journal, corrupt), 0);
+            assert_int_equal(link(f->journal, test_path(f->directory, "journal.corrupt")), 0);
 
         assert_int_equal(open_journal(f, &journal, &error), ACT_E_CORRUPT);
         assert_int_equal(journal->n_processes, 3);
-        assert_file(f, ".corrupt", HEADER BODY "garbage\n");
-        assert_int_equal(stat(corrupt, &st), 0);
+        assert_file(f, "journal.corrupt", HEADER BODY "garbage\n");
+        assert_int_equal(fstatat(f->root_fd, "journal.corrupt", &st, 0), 0);
         assert_int_equal(st.st_nlink, 1);
-        assert_no_file(f, ".new");
+        assert_no_file(f, "journal.new");
         assert_int_equal(open_journal(f, &again, &none), 0);
         assert_int_equal(again->n_processes, 3);
-        remove_file(f, "");
-        remove_file(f, ".corrupt");
+        (void)unlinkat(f->root_fd, "journal", 0);
+        (void)unlinkat(f->root_fd, "journal.corrupt", 0);
     }
 }
 
