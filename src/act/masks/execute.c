@@ -241,8 +241,9 @@ static bool has_lease(const Work *work, TaskKey task)
     return false;
 }
 
-static int set_home_thread(Work *work, TaskKey task, size_t *n_changed)
+static int set_home_thread(void *userdata, TaskKey task)
 {
+    Work *work = userdata;
     Act *act = work->act;
     bool ours;
     int r = execute_look(work, task, &ours);
@@ -259,7 +260,7 @@ static int set_home_thread(Work *work, TaskKey task, size_t *n_changed)
         return PLAN_OUTCOME_FOREIGN;
 
     r = change(work, task, ours, NULL);
-    *n_changed += r == PLAN_OUTCOME_DONE;
+    work->n_changed += r == PLAN_OUTCOME_DONE;
     return r;
 }
 
@@ -274,8 +275,9 @@ static int set_home_pass(Work *work, Tally *ret)
 
     if (r != 0)
         return r;
+    work->n_changed = 0;
     for (size_t i = 0; i < n; i++) {
-        r = set_home_thread(work, threads[i], &tally.n_changed);
+        r = set_home_thread(work, threads[i]);
         if (r < 0)
             return r;
         tally.n[r]++;
@@ -317,25 +319,14 @@ int execute_by_threads(Work *work, int (*step)(void *userdata, TaskKey task))
     return r > 0 ? PLAN_OUTCOME_PARTLY : (int)tally_outcome(&tally);
 }
 
-static int set_home_step(void *userdata, TaskKey task)
-{
-    size_t n = 0;
-
-    return set_home_thread(userdata, task, &n);
-}
-
 static int set_home(Work *work)
 {
     Tally tally = {0};
 
     if (slice_is_large(work->act, work->world, work->action))
-        return execute_by_threads(work, set_home_step);
-
-    if (work->action->subject.tid != 0) {
-        size_t n = 0;
-
-        return set_home_thread(work, work->action->subject, &n);
-    }
+        return execute_by_threads(work, set_home_thread);
+    if (work->action->subject.tid != 0)
+        return set_home_thread(work, work->action->subject);
     if (work->process.start_ticks != work->action->subject.start_ticks)
         return PLAN_OUTCOME_GONE;
 
@@ -344,7 +335,7 @@ static int set_home(Work *work)
 
         if (r != 0)
             return execute_outcome(r);
-        if (tally.n_changed == 0 || tally.n[PLAN_OUTCOME_UNJOURNALLED] > 0)
+        if (work->n_changed == 0 || tally.n[PLAN_OUTCOME_UNJOURNALLED] > 0)
             return tally_outcome(&tally);
     }
     return PLAN_OUTCOME_RETRY;

@@ -13,13 +13,13 @@ typedef struct Work {
     size_t index; /* its place in the plan */
     ActProcess process;
     hwloc_bitmap_t have, scratch;
+    size_t n_changed; /* threads, by this pass over its process */
     Restore restore; /* of the releases that follow each other */
 } Work;
 
 /* Threads of a process by what became of them. */
 typedef struct Tally {
     size_t n[PLAN_OUTCOME_MAX];
-    size_t n_changed;
 } Tally;
 
 /* The outcome that a result of ActOps is. */
