@@ -195,11 +195,12 @@ static MoverOutcome find_misplaced(Walk *w, hwloc_bitmap_t from_os, size_t *ret_
 
 /* Moves a small process by one migrate_pages(2), which takes along what it touches in between, and its own pages of
  * files. What that leaves, the walk that follows moves or has refused by name. */
-static MoverOutcome migrate_small(Walk *w, hwloc_bitmap_t from_os)
+static MoverOutcome migrate_small(Walk *w)
 {
+    CLEANUP_BITMAP hwloc_bitmap_t from_os = hwloc_bitmap_alloc();
     WalkNode *node = w->node;
     size_t n = 0, some = 0, n_left = 0;
-    MoverOutcome outcome = find_misplaced(w, from_os, &n);
+    MoverOutcome outcome = from_os ? find_misplaced(w, from_os, &n) : walk_fail(w, -ENOMEM);
     uint64_t began;
     long r;
 
@@ -232,7 +233,6 @@ static MoverOutcome migrate_small(Walk *w, hwloc_bitmap_t from_os)
 
 MoverOutcome walk_begin(Walk *w)
 {
-    CLEANUP_BITMAP hwloc_bitmap_t from_os = NULL;
     MoverOutcome outcome;
 
     w->process_fd = w->node->ops->open_process(w->node->context, w->order->pid, w->order->start_ticks);
@@ -243,9 +243,6 @@ MoverOutcome walk_begin(Walk *w)
         outcome = read_regions(w);
     if (outcome != MOVER_DONE || !is_small(w))
         return outcome;
-    from_os = hwloc_bitmap_alloc();
-    if (!from_os)
-        return walk_fail(w, -ENOMEM);
     w->small = true;
-    return migrate_small(w, from_os);
+    return migrate_small(w);
 }

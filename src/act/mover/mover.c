@@ -156,12 +156,10 @@ static void end_threads(Mover *mover)
 
 static void free_jobs(MoverJob *first)
 {
-    while (first) {
-        MoverJob *next = first->next;
+    MoverJob *job, *next;
 
-        mover_job_unref(first);
-        first = next;
-    }
+    DL_FOREACH_SAFE(first, job, next)
+    mover_job_unref(job);
 }
 
 Mover *mover_free(Mover *mover)

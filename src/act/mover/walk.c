@@ -289,14 +289,6 @@ static MoverOutcome move_blocks(Walk *w)
     return outcome;
 }
 
-static void put_block(Walk *w, const WalkBlock *block)
-{
-    WalkBlock *new = &w->blocks[w->n_blocks++];
-
-    *new = (WalkBlock){
-        .start = block->start, .n_pages = block->n_pages, .tries = block->tries, .thorough = block->thorough};
-}
-
 /* The next blocks of the regions. With a rate, not more than may go at once: what is taken out of the bucket for a huge
  * page that turns out to be small ones then fits in again. */
 static void take_next(Walk *w)
@@ -316,8 +308,10 @@ static void take_again(Walk *w)
     }
     while (w->n_blocks < WALK_BLOCKS && w->again_first < w->n_again &&
            w->again[w->again_first].tries == w->round) {
-        w->again[w->again_first].thorough = true;
-        put_block(w, &w->again[w->again_first++]);
+        const WalkBlock *block = &w->again[w->again_first++];
+
+        w->blocks[w->n_blocks++] = (WalkBlock){
+            .start = block->start, .n_pages = block->n_pages, .tries = block->tries, .thorough = true};
     }
     if (w->again_first == w->n_again)
         w->again_first = w->n_again = 0;
