@@ -71,6 +71,13 @@ typedef struct Machine {
 
 extern const MoverOps machine_ops;
 
+/* Numbers that look as if drawn, of 31 bits. */
+static inline uint32_t machine_random(uint64_t *state)
+{
+    *state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (uint32_t)(*state >> 33);
+}
+
 void machine_init(Machine *machine);
 void machine_done(Machine *machine);
 

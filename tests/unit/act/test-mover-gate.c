@@ -38,12 +38,6 @@ static void test_line(void **state)
     mover_gate_done(&gate);
 }
 
-static uint64_t next_random(uint64_t *seed)
-{
-    *seed = *seed * 6364136223846793005U + 1442695040888963407U;
-    return *seed >> 33;
-}
-
 /* I5: whoever comes when, no more goes in any time than the burst and what the rate gives; and all of that does. */
 static void test_rate_of_many(void **state)
 {
@@ -53,16 +47,16 @@ static void test_rate_of_many(void **state)
 
     mover_gate_init(&gate);
     for (unsigned i = 0; i < 100000; i++) {
-        unsigned k = (unsigned)(next_random(&seed) % N_PASSES);
+        unsigned k = (unsigned)(machine_random(&seed) % N_PASSES);
 
         if (wants[k] == 0)
-            wants[k] = 1 + next_random(&seed) % BLOCK;
+            wants[k] = 1 + machine_random(&seed) % BLOCK;
         if (mover_gate_take(&gate, &passes[k], RATE, wants[k], now) == 0) {
             gone += wants[k];
             wants[k] = 0;
         }
         assert_true(gone <= RATE + (now - 1000000) * RATE / 1000000);
-        now += next_random(&seed) % 50000;
+        now += machine_random(&seed) % 50000;
     }
     assert_true(gone >= (now - 1000000) * RATE / 1000000 / 10 * 9);
     mover_gate_done(&gate);
@@ -136,7 +130,7 @@ static uint32_t run_lanes(WalkFixture *f, uint32_t part, uint32_t n_parts, uint3
     for (uint32_t i = 1; i < n; i++)
         assert_int_equal(walk_join(lanes[0].walk, &lanes[i].walk), 0);
     while (n_over < n) {
-        Lane *lane = &lanes[next_random(seed) % n];
+        Lane *lane = &lanes[machine_random(seed) % n];
 
         if (lane->over)
             continue;

@@ -319,25 +319,19 @@ static void test_no_memory(void **state)
  * Anything
  */
 
-static uint32_t next_random(uint64_t *state)
-{
-    *state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
-    return (uint32_t)(*state >> 33);
-}
-
 /* Pages here and there, of all kinds; a huge page is of one kind. */
 static void fill_area(const WalkFixture *f, MachineArea *area, uint64_t *seed)
 {
     static const uint8_t flags[] = {MACHINE_PINNED, MACHINE_BUSY, MACHINE_SHARED};
     size_t n = area->huge ? walk_pages(f, BLOCK) : 1;
-    uint32_t n_odd = next_random(seed) % 3 == 0 ? 0 : 1 + next_random(seed) % 50;
+    uint32_t n_odd = machine_random(seed) % 3 == 0 ? 0 : 1 + machine_random(seed) % 50;
 
     for (size_t i = 0; i < area->n_pages; i += n) {
-        int8_t node = (int8_t)(next_random(seed) % 100 < 80 ? 0 : (int)(next_random(seed) % 5) - 1);
-        bool odd = next_random(seed) % 1000 < n_odd * n;
+        int8_t node = (int8_t)(machine_random(seed) % 100 < 80 ? 0 : (int)(machine_random(seed) % 5) - 1);
+        bool odd = machine_random(seed) % 1000 < n_odd * n;
 
         memset(area->node + i, node, n);
-        memset(area->flags + i, odd ? flags[next_random(seed) % 3] : 0, n);
+        memset(area->flags + i, odd ? flags[machine_random(seed) % 3] : 0, n);
     }
 }
 
@@ -359,7 +353,7 @@ static void test_random(void **state)
     MachineArea *areas[6];
 
     for (size_t i = 0; i < ARRAY_SIZE(areas); i++) {
-        uint64_t blocks = 1 + next_random(&seed) % 7, start = HEAP + i * 64 * MIB;
+        uint64_t blocks = 1 + machine_random(&seed) % 7, start = HEAP + i * 64 * MIB;
 
         areas[i] = machine_add(&f->machine, start + (i % 2 ? 0 : 5 * page),
                                blocks * BLOCK - (i == 4 ? 9 * page : 0), 0);

@@ -15,7 +15,8 @@ static int by_number(const void *a, const void *b)
     return x->process.i != y->process.i ? x->process.i - y->process.i : x->tid - y->tid;
 }
 
-static void add_task(Fixture *f, pid_t pid, pid_t tid, int process)
+/* With the mask that it has now. */
+static void put_task(Fixture *f, pid_t tid, int process)
 {
     World *w = &f->world;
 
@@ -24,11 +25,16 @@ static void add_task(Fixture *f, pid_t pid, pid_t tid, int process)
         .process = {process},
         .tid = tid,
         .start_ticks = act_record_key(f->record, tid).start_ticks,
-        .allowed = fixture_mask(f, "0-7"),
+        .allowed = fixture_mask(f, act_record_mask(f->record, tid)),
         .lease = -1,
     };
+}
+
+static void add_task(Fixture *f, pid_t pid, pid_t tid, int process)
+{
     assert_int_equal(pid, f->processes[process].pid);
-    qsort(w->tasks, w->n_tasks, sizeof(*w->tasks), by_number);
+    put_task(f, tid, process);
+    qsort(f->world.tasks, f->world.n_tasks, sizeof(*f->world.tasks), by_number);
 }
 
 static void add_many(Fixture *f, pid_t pid, int process)
@@ -38,15 +44,8 @@ static void add_many(Fixture *f, pid_t pid, int process)
         assert_true(act_record_clone(f->record, pid, tid));
     fixture_world_process(f, pid, "0-7");
     f->processes[process].n_threads = N_THREADS;
-    assert_true(GROW(f->world.tasks, f->world.tasks_capacity, f->world.n_tasks + N_THREADS));
     for (pid_t tid = pid; tid < pid + (pid_t)N_THREADS; tid++)
-        f->world.tasks[f->world.n_tasks++] = (Task){
-            .process = {process},
-            .tid = tid,
-            .start_ticks = act_record_key(f->record, tid).start_ticks,
-            .allowed = fixture_mask(f, "0-7"),
-            .lease = -1,
-        };
+        put_task(f, tid, process);
 }
 
 static int setup(void **state)
@@ -214,7 +213,6 @@ static void test_change_between(void **state)
     assert_true(act_record_clone(f->record, 10001, last + 1));
     assert_true(act_record_clone(f->record, last - 2, last + 2));
     add_task(f, 10000, last + 1, 0);
-    f->world.tasks[f->world.n_tasks - 1].allowed = fixture_mask(f, act_record_mask(f->record, last + 1));
     add_task(f, 10000, last + 2, 0);
 
     (void)slices(f, PLAN_OUTCOME_DONE);
@@ -238,7 +236,6 @@ static void test_new_member(void **state)
     (void)slices(f, PLAN_OUTCOME_DONE);
     assert_true(act_record_clone(f->record, 10000, tid));
     add_task(f, 10000, tid, 0);
-    f->world.tasks[f->world.n_tasks - 1].allowed = fixture_mask(f, "0-3");
     assert_int_equal(slice(f), 1);
     assert_int_equal(f->outcomes[0], PLAN_OUTCOME_DONE);
     assert_false(act_unfinished(f->act));
