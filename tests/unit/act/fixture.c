@@ -9,12 +9,11 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-int fixture_setup(void **state)
+Fixture *fixture_new(void **state)
 {
     Fixture *f = calloc(1, sizeof(*f));
 
-    if (!f)
-        return -1;
+    assert_non_null(f);
     f->directory = test_tree_new();
     (void)snprintf(f->journal, sizeof(f->journal), "%s/journal", f->directory);
     f->root_fd = root_open("/");
@@ -24,19 +23,15 @@ int fixture_setup(void **state)
     f->world.processes = f->processes;
     f->world.tasks = f->tasks;
     f->plan.actions = f->actions;
-    if (f->root_fd < 0 || !f->pool || !f->record)
-        return -1;
+    assert_true(f->root_fd >= 0 && f->pool && f->record);
     *state = f;
-    return 0;
+    return f;
 }
 
 int fixture_setup_threads(void **state)
 {
-    Fixture *f;
+    Fixture *f = fixture_new(state);
 
-    if (fixture_setup(state) < 0)
-        return -1;
-    f = *state;
     fixture_start(f);
     if (!act_record_add_process(f->record, 100, 1, 100, "0-7") || !act_record_clone(f->record, 100, 101) ||
         !act_record_clone(f->record, 100, 102))
@@ -173,6 +168,13 @@ char *fixture_journal(const Fixture *f)
 
     assert_int_equal(root_read_alloc(f->root_fd, f->journal, 128U << 20, &text, &len), 0);
     return text;
+}
+
+bool fixture_wrote(const Fixture *f, const char *text)
+{
+    CLEANUP_FREE char *journal = fixture_journal(f);
+
+    return strstr(journal, text) != NULL;
 }
 
 void fixture_write_journal(const Fixture *f, const char *text, size_t len)

@@ -28,9 +28,10 @@ typedef struct Fixture {
     PlanOutcome outcomes[FIXTURE_ACTIONS];
 } Fixture;
 
-/* cmocka's set-up and tear-down. */
-int fixture_setup(void **state);
-/* The same, started, with process 100 and its threads 100, 101 and 102, which may use all of the eight CPUs. */
+/* For cmocka's set-up; its state from then on. */
+Fixture *fixture_new(void **state);
+/* cmocka's set-up and tear-down: started, with process 100 and its threads 100, 101 and 102, which may use all of the
+ * eight CPUs. */
 int fixture_setup_threads(void **state);
 int fixture_teardown(void **state);
 
@@ -63,6 +64,7 @@ void fixture_recover(Fixture *f, size_t restored, size_t left); /* after fixture
 
 /* The journal's text; malloc'd. */
 char *fixture_journal(const Fixture *f);
+bool fixture_wrote(const Fixture *f, const char *text); /* whether that is in it */
 void fixture_write_journal(const Fixture *f, const char *text, size_t len);
 
 #define assert_mask(f, tid, list) assert_string_equal(act_record_mask((f)->record, tid), list)

@@ -12,17 +12,15 @@
 static void test_home(void **state)
 {
     Fixture *f = *state;
-    CLEANUP_FREE char *text = NULL;
 
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
     assert_string_equal(act_record_log(f->record), "100 0-3\n101 0-3\n102 0-3\n");
 
     /* Two lines, however many threads. */
-    text = fixture_journal(f);
-    assert_non_null(strstr(
-        text, "\nprocess pid=100 start=1000 group=100 session=100 place=1 since=1010 original=0-7 whole=yes\n"
-              "mask pid=100 start=1000 mask=0-3\n"));
-    assert_null(strstr(text, "thread"));
+    assert_true(fixture_wrote(
+        f, "\nprocess pid=100 start=1000 group=100 session=100 place=1 since=1010 original=0-7 whole=yes\n"
+           "mask pid=100 start=1000 mask=0-3\n"));
+    assert_false(fixture_wrote(f, "thread"));
 
     /* Nothing to do any more. */
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
@@ -105,14 +103,12 @@ static void test_foreign(void **state)
 static void test_own_original(void **state)
 {
     Fixture *f = *state;
-    CLEANUP_FREE char *text = NULL;
 
     assert_true(act_record_pin(f->record, 101, "5"));
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 101, "5", "0-3", -1), PLAN_OUTCOME_DONE);
     assert_mask(f, 101, "0-3");
-    text = fixture_journal(f);
-    assert_non_null(strstr(text, "\nthread pid=100 start=1000 tid=101 born=1000 original=5 whole=no\n"));
+    assert_true(fixture_wrote(f, "\nthread pid=100 start=1000 tid=101 born=1000 original=5 whole=no\n"));
 
     fixture_recover(f, 3, 0);
     assert_masks(f, "100=0-7 101=5");
@@ -176,14 +172,12 @@ static void test_errors(void **state)
 static void test_lend(void **state)
 {
     Fixture *f = *state;
-    CLEANUP_FREE char *text = NULL;
 
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
     assert_int_equal(fixture_do(f, PLAN_KIND_LEND, 100, 101, "0-3", "0-4", 4), PLAN_OUTCOME_DONE);
     assert_mask(f, 101, "0-4");
     assert_non_null(strstr(act_record_log(f->record), "101 0-4 via 4\n"));
-    text = fixture_journal(f);
-    assert_non_null(strstr(text, "mask pid=100 start=1000 mask=0-4\n"
+    assert_true(fixture_wrote(f, "mask pid=100 start=1000 mask=0-4\n"
                                  "narrow pid=100 start=1000 tid=101 born=1000 cpu=4 ticks=1010 last=102\n"
                                  "settled\n"));
 
@@ -207,14 +201,12 @@ static void test_lend(void **state)
 static void test_push(void **state)
 {
     Fixture *f = *state;
-    CLEANUP_FREE char *text = NULL;
 
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
     assert_int_equal(fixture_do(f, PLAN_KIND_PUSH, 100, 101, "0-3", "0-3", 2), PLAN_OUTCOME_DONE);
     assert_mask(f, 101, "0-3");
     assert_non_null(strstr(act_record_log(f->record), "101 0-3 via 2\n"));
-    text = fixture_journal(f);
-    assert_non_null(strstr(text, "narrow pid=100 start=1000 tid=101 born=1000 cpu=2 ticks=1010 last=102\n"
+    assert_true(fixture_wrote(f, "narrow pid=100 start=1000 tid=101 born=1000 cpu=2 ticks=1010 last=102\n"
                                  "settled\n"));
     assert_int_equal(fixture_do(f, PLAN_KIND_PUSH, 100, 102, "0-4", "0-4", 4), PLAN_OUTCOME_FOREIGN);
     act_record_run_on(f->record, 102, 1); /* and no more where it was seen */
@@ -273,17 +265,14 @@ static void test_lend_put_back(void **state)
 static void check_written(void *userdata, ActRecord *record, ActRecordOp op, TaskKey task)
 {
     Fixture *f = userdata;
-    CLEANUP_FREE char *text = NULL;
 
     if (op != ACT_RECORD_SET_MASK && op != ACT_RECORD_SET_VIA)
         return;
-    text = fixture_journal(f);
-    assert_non_null(strstr(
-        text,
-        "\nprocess pid=100 start=1000 group=100 session=100 place=1 since=1010 original=0-7 whole=yes\n"));
-    assert_non_null(strstr(text, f->actions[0].to == fixture_mask(f, "0-3") ? "mask=0-3\n" : "mask=0-4\n"));
+    assert_true(fixture_wrote(
+        f, "\nprocess pid=100 start=1000 group=100 session=100 place=1 since=1010 original=0-7 whole=yes\n"));
+    assert_true(fixture_wrote(f, f->actions[0].to == fixture_mask(f, "0-3") ? "mask=0-3\n" : "mask=0-4\n"));
     if (op == ACT_RECORD_SET_VIA)
-        assert_non_null(strstr(text, " tid=101 born=1000 cpu=4 "));
+        assert_true(fixture_wrote(f, " tid=101 born=1000 cpu=4 "));
 }
 
 static void test_written_first(void **state)

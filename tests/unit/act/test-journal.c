@@ -30,11 +30,8 @@
 /* A root whose boot id is known. */
 static int setup(void **state)
 {
-    Fixture *f;
+    Fixture *f = fixture_new(state);
 
-    if (fixture_setup(state) < 0)
-        return -1;
-    f = *state;
     (void)test_write(f->directory, "proc/sys/kernel/random/boot_id", BOOT "\n");
     (void)close(f->root_fd);
     f->root_fd = open(f->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
