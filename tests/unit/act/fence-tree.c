@@ -135,12 +135,11 @@ static void add_process(Tree *t, pid_t pid, const char *cgroup, const char *unit
                                          }) >= 0);
 }
 
-static int setup(void **state)
+static Tree *setup(void **state)
 {
     Tree *t = calloc(1, sizeof(*t));
 
-    if (!t)
-        return -1;
+    assert_non_null(t);
     t->directory = test_tree_new();
     (void)snprintf(t->journal_path, sizeof(t->journal_path), "%s/journal", t->directory);
     t->root_fd = open(t->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -159,7 +158,7 @@ static int setup(void **state)
     t->world->groups[0].home_nodes = tree_mask(t, "0");
     t->wish = ACT_WISH_AUTO;
     *state = t;
-    return 0;
+    return t;
 }
 
 static void add_processes(Tree *t)
@@ -177,10 +176,8 @@ static void add_processes(Tree *t)
 
 int tree_setup_v1(void **state)
 {
-    Tree *t;
+    Tree *t = setup(state);
 
-    assert_int_equal(setup(state), 0);
-    t = *state;
     tree_write(t, TREE_V1 "cpuset.cpus", "0-7\n");
     tree_write(t, TREE_V1 "a/cpuset.cpus", "0-7\n");
     tree_write(t, TREE_V1 "a/cgroup.procs", "100\n101\n");
@@ -190,10 +187,8 @@ int tree_setup_v1(void **state)
 
 int tree_setup_cpusetfs(void **state)
 {
-    Tree *t;
+    Tree *t = setup(state);
 
-    assert_int_equal(setup(state), 0);
-    t = *state;
     tree_write(t, "proc/self/mountinfo", "44 25 0:41 / /dev/cpuset rw - cgroup none rw,cpuset,noprefix\n");
     tree_write(t, TREE_DEV "cpus", "0-7\n");
     tree_write(t, TREE_DEV "mems", "0-1\n");
@@ -207,10 +202,8 @@ int tree_setup_cpusetfs(void **state)
 
 int tree_setup_unit(void **state)
 {
-    Tree *t;
+    Tree *t = setup(state);
 
-    assert_int_equal(setup(state), 0);
-    t = *state;
     tree_write(t, "run/systemd/system/x", "");
     tree_write(t, TREE_V2 "cgroup.controllers", "cpuset cpu io\n");
     tree_write(t, TREE_V2 "cpuset.cpus.effective", "0-7\n");
