@@ -74,12 +74,6 @@ static int widen(Act *act, const JournalPassage *passage, const JournalProcess *
     return act_set_original(act, child, entry->original);
 }
 
-static bool is_thread_of(Act *act, pid_t pid, TaskKey task, hwloc_bitmap_t scratch)
-{
-    task.pid = pid;
-    return act->ops->get_mask(act->context, task, scratch) == 0;
-}
-
 static void check_number(Act *act, pid_t number, hwloc_bitmap_t have, hwloc_bitmap_t scratch)
 {
     const Lineage ask = {0};
@@ -95,14 +89,13 @@ static void check_number(Act *act, pid_t number, hwloc_bitmap_t have, hwloc_bitm
     for (size_t i = 0; i < act->journal->n_passages; i++) {
         const JournalPassage *passage = &act->journal->passages[i];
         const JournalProcess *entry = journal_process(act->journal, passage->pid, passage->start_ticks);
-        bool related;
+        TaskKey thread = {.pid = passage->pid, .tid = number, .start_ticks = born.start_ticks};
 
         if (!entry || passage->tid == number || !is_single(have, passage->cpu) ||
             task.start_ticks + 1 < passage->before.ticks)
             continue;
-        related = is_thread_of(act, passage->pid, task, scratch) ||
-                  lineage_find(act, &ask, &born, task, have) != NULL;
-        if (related) {
+        if (act->ops->get_mask(act->context, thread, scratch) == 0 ||
+            lineage_find(act, &ask, &born, task, have)) {
             (void)widen(act, passage, entry, task, scratch);
             return;
         }
