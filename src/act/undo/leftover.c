@@ -54,18 +54,15 @@ static void count_process(Count *count, const Lineage *lineage, const ActProcess
 static int count_all(Act *act, size_t *ret_threads)
 {
     CLEANUP(lineage_done) Lineage lineage = {0};
-    Count count = {.act = act};
-    int r = lineage_init(act, &lineage);
+    CLEANUP_BITMAP hwloc_bitmap_t have = hwloc_bitmap_alloc();
+    Count count = {.act = act, .have = have};
+    int r = have ? lineage_init(act, &lineage) : -ENOMEM;
 
     if (r < 0)
         return r;
-    count.have = hwloc_bitmap_alloc();
-    if (!count.have)
-        return -ENOMEM;
     act_refresh(act);
     for (size_t i = 0; i < lineage.n; i++)
         count_process(&count, &lineage, &lineage.processes[i]);
-    hwloc_bitmap_free(count.have);
     *ret_threads = count.n_threads;
     return 0;
 }
