@@ -32,7 +32,8 @@ static int read_boot_id(int root_fd, char **ret, char **ret_error)
     return *ret ? 0 : -ENOMEM;
 }
 
-static int journal_new(int root_fd, Journal **ret, char **ret_error)
+/* With its file open, and nothing taken in yet. */
+static int journal_new(const char *path, int root_fd, bool change, Journal **ret, char **ret_error)
 {
     CLEANUP(journal_free_p) Journal *journal = calloc(1, sizeof(*journal));
     int r;
@@ -45,6 +46,8 @@ static int journal_new(int root_fd, Journal **ret, char **ret_error)
     if (!journal->pool)
         return -ENOMEM;
     r = read_boot_id(root_fd, &journal->boot_id, ret_error);
+    if (r == 0)
+        r = journal_file_open(path, change, &journal->file, ret_error);
     if (r < 0)
         return r;
     *ret = TAKE_PTR(journal);
@@ -112,10 +115,8 @@ static int load(Journal *journal, char **ret_error)
 int journal_open(const char *path, int root_fd, Journal **ret, char **ret_error)
 {
     CLEANUP(journal_free_p) Journal *journal = NULL;
-    int r = journal_new(root_fd, &journal, ret_error);
+    int r = journal_new(path, root_fd, true, &journal, ret_error);
 
-    if (r == 0)
-        r = journal_file_open(path, true, &journal->file, ret_error);
     if (r < 0)
         return r;
     r = load(journal, ret_error);
@@ -143,10 +144,8 @@ static int load_reading(Journal *journal)
 int journal_open_reading(const char *path, int root_fd, Journal **ret, char **ret_error)
 {
     CLEANUP(journal_free_p) Journal *journal = NULL;
-    int r = journal_new(root_fd, &journal, ret_error);
+    int r = journal_new(path, root_fd, false, &journal, ret_error);
 
-    if (r == 0)
-        r = journal_file_open(path, false, &journal->file, ret_error);
     if (r == 0)
         r = load_reading(journal);
     if (r < 0)
