@@ -82,8 +82,7 @@ typedef struct ActFork {
 } ActFork;
 
 typedef struct ActOps {
-    const char *name; /* "affinity", "dry-run" */
-    bool changes;     /* false: nothing reaches the machine, and nothing is journalled */
+    bool changes; /* false: nothing reaches the machine, and nothing is journalled */
     /* CPUs that are online: masks are compared within them, since the kernel shows no others. */
     int (*get_online)(void *context, hwloc_bitmap_t ret);
     /* CPUs that the kernel's command line isolates: in every cpuset, and in nobody's mask who did not ask for them. */

@@ -543,8 +543,7 @@ static int affinity_may_fork(void *context, TaskKey task, ActFork *ret)
     .birth_mark = affinity_birth_mark, .may_fork = affinity_may_fork,                                        \
     .waits_in_fork = affinity_waits_in_fork
 
-const ActOps act_ops_affinity = {
-    .name = "affinity", .changes = true, .set_mask = affinity_set_mask, AFFINITY_READS};
+const ActOps act_ops_affinity = {.changes = true, .set_mask = affinity_set_mask, AFFINITY_READS};
 
 /* Whoever carries out a plan asks ActOps.changes first; this refusal is the second lock on the same door. */
 static int dry_run_set_mask(void *context, TaskKey task, hwloc_const_bitmap_t via, hwloc_const_bitmap_t mask)
@@ -552,5 +551,4 @@ static int dry_run_set_mask(void *context, TaskKey task, hwloc_const_bitmap_t vi
     return ACT_E_REFUSED;
 }
 
-const ActOps act_ops_dry_run = {
-    .name = "dry-run", .changes = false, .set_mask = dry_run_set_mask, AFFINITY_READS};
+const ActOps act_ops_dry_run = {.changes = false, .set_mask = dry_run_set_mask, AFFINITY_READS};

@@ -553,7 +553,6 @@ static int record_birth_mark(void *context, ActBirthMark *ret)
 }
 
 const ActOps act_ops_record = {
-    .name = "record",
     .changes = true,
     .get_online = record_get_online,
     .get_isolated = record_get_isolated,
