@@ -274,15 +274,13 @@ void act_record_fail(ActRecord *record, pid_t tid, ActResult result, unsigned ti
 const char *act_record_mask(ActRecord *record, pid_t tid)
 {
     const RecordThread *thread = find(record, tid);
-    hwloc_bitmap_t seen;
+    CLEANUP_BITMAP hwloc_bitmap_t seen = hwloc_bitmap_alloc();
     CLEANUP_FREE char *text = NULL;
 
     if (!thread)
         return "gone";
-    seen = hwloc_bitmap_alloc();
     if (seen && hwloc_bitmap_and(seen, thread->mask, record->online) == 0)
         text = format_list(seen, PARSE_CPU_MAX);
-    hwloc_bitmap_free(seen);
     (void)snprintf(record->shown, sizeof(record->shown), "%s", text ? text : "out of memory");
     return record->shown;
 }
@@ -347,8 +345,7 @@ static int record_get_mask(void *context, TaskKey task, hwloc_bitmap_t ret)
 static int set_one(ActRecord *record, TaskKey task, hwloc_const_bitmap_t mask)
 {
     RecordThread *thread = find_task(record, task);
-    hwloc_bitmap_t got;
-    int r = -ENOMEM;
+    CLEANUP_BITMAP hwloc_bitmap_t got = NULL;
 
     if (!thread)
         return ACT_E_GONE;
@@ -358,17 +355,13 @@ static int set_one(ActRecord *record, TaskKey task, hwloc_const_bitmap_t mask)
     }
     got = hwloc_bitmap_alloc();
     if (!got || hwloc_bitmap_and(got, mask, thread->cpuset) < 0)
-        goto done;
-    r = ACT_E_REFUSED;
+        return -ENOMEM;
     if (!hwloc_bitmap_intersects(got, record->online))
-        goto done;
-    r = hwloc_bitmap_copy(thread->asked, mask) < 0 || hwloc_bitmap_copy(thread->mask, got) < 0 ? -ENOMEM : 0;
-    if (r == 0 && hwloc_bitmap_and(got, mask, record->online) == 0 &&
-        !hwloc_bitmap_isincluded(got, thread->mask))
-        r = ACT_E_CUT;
-done:
-    hwloc_bitmap_free(got);
-    return r;
+        return ACT_E_REFUSED;
+    if (hwloc_bitmap_copy(thread->asked, mask) < 0 || hwloc_bitmap_copy(thread->mask, got) < 0 ||
+        hwloc_bitmap_and(got, mask, record->online) < 0)
+        return -ENOMEM;
+    return hwloc_bitmap_isincluded(got, thread->mask) ? 0 : ACT_E_CUT;
 }
 
 static void log_set(ActRecord *record, TaskKey task, hwloc_const_bitmap_t via, hwloc_const_bitmap_t mask)
