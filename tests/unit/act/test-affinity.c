@@ -429,18 +429,26 @@ static void put_file(const Live *live, const char *name, const char *text)
     (void)test_write(live->directory, path, text);
 }
 
+static void put_stat(const Live *live, char state, unsigned flags, unsigned n_threads,
+                     unsigned long rss_pages)
+{
+    char text[PROCSTAT_TEXT_SIZE];
+
+    (void)snprintf(
+        text, sizeof(text),
+        "100 (a) %c 1 100 100 0 -1 %u 0 0 0 0 7 5 0 0 20 0 %u 0 77 4096000 %lu 0 0 0 0 0 0 0 0 0 0 "
+        "0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
+        state, flags, n_threads, rss_pages);
+    put_file(live, "stat", text);
+}
+
 static ActFork look(const Live *live, char state, unsigned flags, unsigned long rss_pages, const char *wchan)
 {
     TaskKey task = {.pid = 100, .tid = 100, .start_ticks = 77};
     CLEANUP_CLOSE int root_fd = root_open(live->directory);
-    char text[PROCSTAT_TEXT_SIZE];
     ActFork fork = {0};
 
-    (void)snprintf(text, sizeof(text),
-                   "100 (a) %c 1 100 100 0 -1 %u 0 0 0 0 7 5 0 0 20 0 1 0 77 4096000 %lu 0 0 0 0 0 0 0 0 0 0 "
-                   "0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
-                   state, flags, rss_pages);
-    put_file(live, "stat", text);
+    put_stat(live, state, flags, 1, rss_pages);
     put_file(live, "wchan", wchan);
     assert_int_equal(act_ops_affinity.may_fork(&root_fd, task, &fork), 0);
     assert_int_equal(fork.ticks, 12);
@@ -485,19 +493,12 @@ static void test_exiting(void **state)
     const Live *live = *state;
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-        int root_fd = root_open(live->directory);
-        char text[PROCSTAT_TEXT_SIZE];
+        CLEANUP_CLOSE int root_fd = root_open(live->directory);
         ActProcess process = {0};
 
-        (void)snprintf(
-            text, sizeof(text),
-            "100 (a) %c 1 100 100 0 -1 %u 0 0 0 0 7 5 0 0 20 0 %u 0 77 4096000 1 0 0 0 0 0 0 0 0 0 0 "
-            "0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n",
-            rows[i].state, rows[i].flags, rows[i].n_threads);
-        put_file(live, "stat", text);
+        put_stat(live, rows[i].state, rows[i].flags, rows[i].n_threads, 1);
         assert_int_equal(act_ops_affinity.read_process(&root_fd, 100, &process), 0);
         assert_int_equal(process.ended, rows[i].ended);
-        (void)close(root_fd);
     }
 }
 
