@@ -251,21 +251,6 @@ static void write_thread(FILE *out, const JournalChange *change, TaskKey task, J
     journal_text_write(out, JOURNAL_LINE_THREAD, &thread);
 }
 
-static void write_process(FILE *out, const JournalChange *change)
-{
-    const JournalProcess process = {
-        .pid = change->process.pid,
-        .pgrp = change->process.pgrp,
-        .session = change->process.session,
-        .start_ticks = change->process.start_ticks,
-        .place = change->place,
-        .since_ticks = change->since_ticks,
-        .original = change->original,
-    };
-
-    journal_text_write(out, JOURNAL_LINE_PROCESS, &process);
-}
-
 typedef struct Change {
     const Journal *journal;
     const JournalChange *change;
@@ -281,7 +266,16 @@ static int print_change(FILE *out, const void *object)
     const JournalOriginal own = {.mask = change->mask};
 
     if (!process || (process->released_ticks > 0 && !change->ours))
-        write_process(out, change);
+        journal_text_write(out, JOURNAL_LINE_PROCESS,
+                           &(JournalProcess){
+                               .pid = p->pid,
+                               .pgrp = p->pgrp,
+                               .session = p->session,
+                               .start_ticks = p->start_ticks,
+                               .place = change->place,
+                               .since_ticks = change->since_ticks,
+                               .original = change->original,
+                           });
     /* Also what the thread had when it was managed before. */
     if (process && !change->ours &&
         !same_original(journal_original(journal, process, change->task), change->original))
