@@ -136,10 +136,24 @@ static void fork_for_ever(void)
     }
 }
 
+/* Waits to be confined, and has a child then. */
+static void bear_when_confined(const Live *live)
+{
+    cpu_set_t set;
+
+    while (sched_getaffinity(0, sizeof(set), &set) < 0 || CPU_COUNT(&set) != 1)
+        (void)sched_yield();
+    if (fork() == 0)
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (write(live->gate[1], "", 1) != 1)
+        _exit(1);
+}
+
 typedef enum ChildKind {
     CHILD_WAITS,
     CHILD_HAS_THREADS,
     CHILD_FORKS,
+    CHILD_BEARS,
 } ChildKind;
 
 static pid_t make_child(Live *live, ChildKind kind)
@@ -165,6 +179,8 @@ static pid_t make_child(Live *live, ChildKind kind)
         _exit(1);
     if (kind == CHILD_FORKS)
         fork_for_ever();
+    if (kind == CHILD_BEARS)
+        bear_when_confined(live);
     (void)wait_for_end(NULL);
     _exit(0);
 }
@@ -303,28 +319,7 @@ static void test_grandchildren(void **state)
     pid_t pid;
 
     need_two_cpus(live);
-    pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) { /* waits to be confined, and has a child then */
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        (void)setsid();
-        if (write(live->gate[1], &c, 1) != 1)
-            _exit(1);
-        for (;;) {
-            cpu_set_t set;
-
-            if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) == 1)
-                break;
-            (void)sched_yield();
-        }
-        if (fork() == 0)
-            (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (write(live->gate[1], &c, 1) != 1)
-            _exit(1);
-        (void)wait_for_end(NULL);
-    }
-    live->children[live->n_children++] = pid;
-    assert_int_equal(read(live->gate[0], &c, 1), 1);
+    pid = make_child(live, CHILD_BEARS);
     assert_int_equal(set_home(live, pid), PLAN_OUTCOME_DONE);
     assert_int_equal(read(live->gate[0], &c, 1), 1);
     assert_int_equal(read(live->gate[0], &c, 1), 1);
