@@ -80,11 +80,10 @@ bool planner_spends(PlanKind kind)
 
 bool planner_act(Planner *p, const PlanAction *action)
 {
-    if (!GROW(p->plan->actions, p->plan->actions_capacity, p->plan->n_actions + 1)) {
+    if (APPEND(p->plan->actions, p->plan->actions_capacity, p->plan->n_actions, *action) < 0) {
         p->error = -ENOMEM;
         return false;
     }
-    p->plan->actions[p->plan->n_actions++] = *action;
     if (planner_spends(action->kind))
         p->n_spent++;
     return true;
@@ -95,22 +94,15 @@ void planner_refuse(Planner *p, const PlanRefusal *refusal)
     Plan *plan = p->plan;
 
     plan->n_refused[refusal->reason]++;
-    if (plan->n_refusals >= PLAN_REFUSALS_MAX)
-        return;
-    if (!GROW(plan->refusals, plan->refusals_capacity, plan->n_refusals + 1)) {
+    if (plan->n_refusals < PLAN_REFUSALS_MAX &&
+        APPEND(plan->refusals, plan->refusals_capacity, plan->n_refusals, *refusal) < 0)
         p->error = -ENOMEM;
-        return;
-    }
-    plan->refusals[plan->n_refusals++] = *refusal;
 }
 
 void planner_pass(Planner *p, const PlanPass *pass)
 {
-    if (!GROW(p->plan->passes, p->plan->passes_capacity, p->plan->n_passes + 1)) {
+    if (APPEND(p->plan->passes, p->plan->passes_capacity, p->plan->n_passes, *pass) < 0)
         p->error = -ENOMEM;
-        return;
-    }
-    p->plan->passes[p->plan->n_passes++] = *pass;
 }
 
 void planner_refuse_group(Planner *p, uint8_t mechanism, PlanReason reason, const Group *group,
@@ -127,72 +119,57 @@ void planner_refuse_group(Planner *p, uint8_t mechanism, PlanReason reason, cons
                       });
 }
 
-void planner_refuse_process(Planner *p, uint8_t mechanism, PlanReason reason, const Process *process,
-                            uint64_t value, uint64_t limit)
+/* Of a process or one of its threads. */
+static void refuse(Planner *p, uint8_t mechanism, PlanReason reason, TaskKey subject, const Process *process,
+                   uint64_t value, uint64_t limit)
 {
     planner_refuse(p, &(PlanRefusal){
                           .reason = reason,
                           .mechanism = mechanism,
-                          .subject = planner_process_key(process),
+                          .subject = subject,
                           .workload = process->workload,
                           .group_id = process->group.i >= 0 ? p->world->groups[process->group.i].id : 0,
                           .cpu = CPU_NONE,
                           .value = value,
                           .limit = limit,
                       });
+}
+
+void planner_refuse_process(Planner *p, uint8_t mechanism, PlanReason reason, const Process *process,
+                            uint64_t value, uint64_t limit)
+{
+    refuse(p, mechanism, reason, planner_process_key(process), process, value, limit);
 }
 
 void planner_refuse_task(Planner *p, uint8_t mechanism, PlanReason reason, const Task *task, uint64_t value,
                          uint64_t limit)
 {
-    const Process *process = &p->world->processes[task->process.i];
-
-    planner_refuse(p, &(PlanRefusal){
-                          .reason = reason,
-                          .mechanism = mechanism,
-                          .subject = world_task_key(p->world, task),
-                          .workload = process->workload,
-                          .group_id = process->group.i >= 0 ? p->world->groups[process->group.i].id : 0,
-                          .cpu = CPU_NONE,
-                          .value = value,
-                          .limit = limit,
-                      });
+    refuse(p, mechanism, reason, world_task_key(p->world, task), &p->world->processes[task->process.i], value,
+           limit);
 }
 
 void planner_home(Planner *p, const PlanHome *home)
 {
-    if (!GROW(p->plan->homes, p->plan->homes_capacity, p->plan->n_homes + 1)) {
+    if (APPEND(p->plan->homes, p->plan->homes_capacity, p->plan->n_homes, *home) < 0)
         p->error = -ENOMEM;
-        return;
-    }
-    p->plan->homes[p->plan->n_homes++] = *home;
 }
 
 void planner_thread(Planner *p, const PlanThread *thread)
 {
-    if (!GROW(p->plan->threads, p->plan->threads_capacity, p->plan->n_threads + 1)) {
+    if (APPEND(p->plan->threads, p->plan->threads_capacity, p->plan->n_threads, *thread) < 0)
         p->error = -ENOMEM;
-        return;
-    }
-    p->plan->threads[p->plan->n_threads++] = *thread;
 }
 
 void planner_freeze(Planner *p, const PlanFreeze *freeze)
 {
-    if (!GROW(p->plan->freezes, p->plan->freezes_capacity, p->plan->n_freezes + 1)) {
+    if (APPEND(p->plan->freezes, p->plan->freezes_capacity, p->plan->n_freezes, *freeze) < 0)
         p->error = -ENOMEM;
-        return;
-    }
-    p->plan->freezes[p->plan->n_freezes++] = *freeze;
 }
 
 void planner_pool(Planner *p, const PlanPool *pool)
 {
-    if (!GROW(p->plan->pools, p->plan->pools_capacity, p->plan->n_pools + 1)) {
+    if (APPEND(p->plan->pools, p->plan->pools_capacity, p->plan->n_pools, *pool) < 0)
         p->error = -ENOMEM;
-        return;
-    }
-    p->plan->pools[p->plan->n_pools++] = *pool;
 }
 
 bool planner_has_budget(const Planner *p)

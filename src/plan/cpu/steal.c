@@ -70,15 +70,13 @@ static void gather_task(Planner *p, size_t index)
     if (t->apart ? hwloc_bitmap_intersects(t->due, p->s->idle) : pp->home_idle)
         return;
     g->n_candidates++;
-    if (!GROW(p->s->candidates, p->s->candidates_capacity, p->s->n_candidates + 1)) {
+    if (APPEND(p->s->candidates, p->s->candidates_capacity, p->s->n_candidates,
+               (PlannerCandidate){
+                   .group = (uint32_t)process->group.i,
+                   .wait = task->wait_permille,
+                   .task = (uint32_t)index,
+               }) < 0)
         p->error = -ENOMEM;
-        return;
-    }
-    p->s->candidates[p->s->n_candidates++] = (PlannerCandidate){
-        .group = (uint32_t)process->group.i,
-        .wait = task->wait_permille,
-        .task = (uint32_t)index,
-    };
 }
 
 /* What CPUs lent in this tick will take off the backlog cannot be seen in it yet. */

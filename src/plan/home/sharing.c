@@ -167,11 +167,8 @@ static const char *cgroup_of(const Policy *policy, const Process *process)
 
 static int add_share(Sharing *s, size_t index, const char *cgroup, const char *word, size_t len)
 {
-    if (!GROW(s->shares, s->shares_capacity, s->n_shares + 1))
-        return -ENOMEM;
-    s->shares[s->n_shares++] =
-        (Share){s->world->processes[index].workload.i, (int32_t)index, cgroup, word, len};
-    return 0;
+    return APPEND(s->shares, s->shares_capacity, s->n_shares,
+                  (Share){s->world->processes[index].workload.i, (int32_t)index, cgroup, word, len});
 }
 
 static int list_shares(Sharing *s)
@@ -360,9 +357,8 @@ static int list_parts(Sharing *s)
             continue;
         for (int32_t m = part.first; m >= 0; m = s->members[m].next)
             part.n++;
-        if (!GROW(s->parts, s->parts_capacity, s->n_parts + 1))
+        if (APPEND(s->parts, s->parts_capacity, s->n_parts, part) < 0)
             return -ENOMEM;
-        s->parts[s->n_parts++] = part;
     }
     if (s->n_parts > 0)
         qsort(s->parts, s->n_parts, sizeof(*s->parts), compare_parts);

@@ -265,9 +265,9 @@ static int add_move(Blocks *blocks, const Unit *unit)
         last->end = unit->end;
         return 0;
     }
-    if (!GROW(blocks->moves, blocks->moves_capacity, blocks->n_moves + 1))
+    if (APPEND(blocks->moves, blocks->moves_capacity, blocks->n_moves,
+               (BlocksRange){unit->start, unit->end, unit->to}) < 0)
         return -ENOMEM;
-    blocks->moves[blocks->n_moves++] = (BlocksRange){unit->start, unit->end, unit->to};
     return 0;
 }
 

@@ -34,10 +34,8 @@ static int add_range(Sorting *sorting, const SortingMove *move)
         last->end = move->range.end;
         return 0;
     }
-    if (!GROW(sorting->ranges, sorting->ranges_capacity, sorting->n_ranges + 1))
-        return -ENOMEM;
-    sorting->ranges[sorting->n_ranges++] = (PlanRange){move->range.start, move->range.end, move->to};
-    return 0;
+    return APPEND(sorting->ranges, sorting->ranges_capacity, sorting->n_ranges,
+                  (PlanRange){move->range.start, move->range.end, move->to});
 }
 
 static int find_ranges(Sorting *sorting, uint64_t *ret_bytes)
@@ -84,9 +82,9 @@ static int remember(Sorting *sorting, const SortingMove *move, uint64_t now_usec
              last = (move->range.end - 1) / TOUCHES_BLOCK_BYTES;
 
     for (uint64_t block = first; block <= last; block++) {
-        if (!GROW(sorting->past, sorting->past_capacity, sorting->n_past + 1))
+        if (APPEND(sorting->past, sorting->past_capacity, sorting->n_past,
+                   (SortingPast){block, move->from, now_usec, 1, 1}) < 0)
             return -ENOMEM;
-        sorting->past[sorting->n_past++] = (SortingPast){block, move->from, now_usec, 1, 1};
     }
     return 0;
 }

@@ -195,10 +195,7 @@ int sorting_add_move(Sorting *sorting, const SortingMove *move)
         last->range.end = move->range.end;
         return 0;
     }
-    if (!GROW(sorting->moves, sorting->moves_capacity, sorting->n_moves + 1))
-        return -ENOMEM;
-    sorting->moves[sorting->n_moves++] = *move;
-    return 0;
+    return APPEND(sorting->moves, sorting->moves_capacity, sorting->n_moves, *move);
 }
 
 /* Where the first block behind an address lies. */

@@ -22,10 +22,7 @@ int tries_keep(Tries *tries, uint64_t start, uint32_t n)
 {
     if (n == 0)
         return 0;
-    if (!GROW(tries->now, tries->capacity_now, tries->n_now + 1))
-        return -ENOMEM;
-    tries->now[tries->n_now++] = (TriesEntry){.start = start, .n = n};
-    return 0;
+    return APPEND(tries->now, tries->capacity_now, tries->n_now, (TriesEntry){.start = start, .n = n});
 }
 
 /* Of the addresses below `start`. */
