@@ -109,15 +109,15 @@ bool act_mask_ours(Act *act, const JournalProcess *process, TaskKey task, hwloc_
 bool act_mask_is_cut(Act *act, const JournalProcess *process, TaskKey task, hwloc_const_bitmap_t mask);
 bool act_mask_may_be_cut(const JournalProcess *process, hwloc_const_bitmap_t mask);
 
-/* The masks that processes have from us, each once by act_mask_same(); as a rule there are a few homes. */
+/* The masks that processes have from us, each once: homes, and those with a CPU that was lent. */
 typedef struct GivenMasks {
     CpuMask *masks;
     size_t n, capacity;
 } GivenMasks;
 
-/* Gathers those of all entries of the journal, or only of the selected ones, after act_refresh(). 0 or
- * -ENOMEM. */
+/* Gathers those of all entries of the journal, or only of the selected ones. 0 or -ENOMEM. */
 int act_given_gather(Act *act, bool selected, GivenMasks *ret);
+/* Whether one of them is the same by act_mask_same(), so after act_refresh(). */
 bool act_given_has(Act *act, const GivenMasks *given, hwloc_const_bitmap_t mask);
 static inline void act_given_done(GivenMasks *given)
 {

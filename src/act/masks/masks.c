@@ -103,11 +103,15 @@ int act_given_gather(Act *act, bool selected, GivenMasks *ret)
     for (size_t i = 0; i < act->journal->n_processes; i++) {
         const JournalProcess *process = &act->journal->processes[i];
 
-        for (uint32_t k = 0; k < process->n_applied && (process->selected || !selected); k++)
-            if (!act_given_has(act, ret, process->applied[k]) &&
-                /* NOLINTNEXTLINE(bugprone-sizeof-expression): elements are pointers */
-                APPEND(ret->masks, ret->capacity, ret->n, process->applied[k]) < 0)
+        for (uint32_t k = 0; k < process->n_applied && (process->selected || !selected); k++) {
+            size_t at = 0;
+
+            while (at < ret->n && ret->masks[at] != process->applied[k])
+                at++;
+            /* NOLINTNEXTLINE(bugprone-sizeof-expression): elements are pointers */
+            if (at == ret->n && APPEND(ret->masks, ret->capacity, ret->n, process->applied[k]) < 0)
                 return -ENOMEM;
+        }
     }
     return 0;
 }

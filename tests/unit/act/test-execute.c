@@ -461,6 +461,7 @@ static void test_dry_run(void **state)
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_SKIPPED);
     assert_int_equal(fixture_do(f, PLAN_KIND_LEND, 100, 101, "0-7", "0-3", 1), PLAN_OUTCOME_SKIPPED);
     assert_int_equal(fixture_do(f, PLAN_KIND_RECALL, 100, 101, "0-7", "0-3", 1), PLAN_OUTCOME_SKIPPED);
+    assert_int_equal(fixture_do(f, PLAN_KIND_PUSH, 100, 101, "0-7", "0-7", 1), PLAN_OUTCOME_SKIPPED);
     assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 100, 0, NULL, NULL, -1), PLAN_OUTCOME_SKIPPED);
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-2", "0-3", -1), PLAN_OUTCOME_FOREIGN);
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 999, 0, "0-7", "0-3", -1), PLAN_OUTCOME_GONE);
