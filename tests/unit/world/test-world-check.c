@@ -29,7 +29,7 @@ static TaskUse *use(World *world, uint64_t measured_usec)
         names(world, expected);                              \
     } while (0)
 
-static void test_machine(void **state)
+static void test_machine_checked(void **state)
 {
     HARM("the next group would have id 0", world->next_group_id = 0);
     HARM("a bucket was updated after now", world->cross_node.updated_usec = world->now_usec + 1);
@@ -110,7 +110,7 @@ static void test_tasks_and_leases(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_machine),
+        cmocka_unit_test(test_machine_checked),
         cmocka_unit_test(test_workloads_and_groups),
         cmocka_unit_test(test_processes),
         cmocka_unit_test(test_tasks_and_leases),
