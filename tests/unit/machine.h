@@ -13,5 +13,6 @@ static inline Topology *test_machine(const char *synthetic)
 
     if (topology_load(&(TopologyOptions){.synthetic = synthetic}, &topology, &error) < 0)
         fail_msg("%s", error);
+    assert_null(error);
     return topology;
 }

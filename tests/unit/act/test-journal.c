@@ -495,6 +495,8 @@ static void test_put_aside_after_a_crash(void **state)
         CLEANUP_FREE char *error = NULL, *none = NULL;
         struct stat st;
 
+        assert_no_file(f, "journal.new");
+        assert_no_file(f, "journal.corrupt");
         fixture_write_journal(f, HEADER BODY "garbage\n", strlen(HEADER BODY "garbage\n"));
         if (crashes[i].fresh)
             (void)test_write(f->directory, "journal.new", crashes[i].fresh);
