@@ -265,6 +265,16 @@ static int list_bare(int root_fd, const char *path)
     return 0;
 }
 
+/* With all threads of a large process, which the daemon reads between ticks. */
+static int discover_all(Probe *probe, World *world)
+{
+    int r = probe_discover(probe, world, time_now_usec());
+
+    while (r == 0 && probe_unfinished(probe))
+        r = probe_go_on(probe, world);
+    return r;
+}
+
 static int measure_discover(Probe *probe, World *world, int root_fd, pid_t child, Series *series)
 {
     char path[64];
@@ -279,7 +289,7 @@ static int measure_discover(Probe *probe, World *world, int root_fd, pid_t child
         if (r < 0)
             return r;
         middle = time_thread_cpu_nsec();
-        r = probe_discover(probe, world, time_now_usec());
+        r = discover_all(probe, world);
         if (r < 0)
             return r;
         series_add(series, (double)(time_thread_cpu_nsec() - middle) / 1000, (double)(middle - start) / 1000);
@@ -332,7 +342,7 @@ static int run(pid_t child)
         r = probe_new(&options, &(ProbeCallbacks){.decide = decide, .assign = assign, .userdata = &child},
                       &probe);
     if (r == 0)
-        r = probe_discover(probe, world, time_now_usec());
+        r = discover_all(probe, world);
     if (r == 0 && world->n_tasks < arg_threads)
         r = -ESRCH;
     if (r < 0)
