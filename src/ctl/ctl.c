@@ -12,6 +12,7 @@
 
 #include <fcntl.h>
 #include <json-c/json.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -88,8 +89,12 @@ void ctl_fail_later(bool yes)
 
 CtlExit ctl_fail(CtlExit code, const char *format, ...)
 {
-    CLEANUP_FREE char *printable = TEXT_PRINTABLE(format);
+    CLEANUP_FREE char *printable = NULL;
+    va_list ap;
 
+    va_start(ap, format);
+    printable = text_vprintable(format, ap);
+    va_end(ap);
     if (fails_as_run && code != CTL_EXIT_OK && code < CTL_EXIT_RUN_FAILURE)
         code = CTL_EXIT_RUN_FAILURE;
     if (fails_later) {

@@ -17,17 +17,6 @@ char *text_printable(const char *s);
 /* The same of a formatted text. */
 char *text_vprintable(const char *format, va_list ap) __attribute__((format(printf, 1, 0)));
 
-/* The same of the arguments of a function, which follow its parameter `format`. */
-#define TEXT_PRINTABLE(format)                               \
-    ({                                                       \
-        char *_text_printable;                               \
-        va_list _text_ap;                                    \
-        va_start(_text_ap, format);                          \
-        _text_printable = text_vprintable(format, _text_ap); \
-        va_end(_text_ap);                                    \
-        _text_printable;                                     \
-    })
-
 /* The text as valid UTF-8, whatever the locale: bytes that are not become \xNN. Control characters stay, since JSON
  * escapes them itself. Malloc'd, NULL when memory is out. */
 char *text_utf8(const char *s, size_t len);

@@ -161,8 +161,12 @@ CtlExit view_print_list(const CtlOptions *options, json_object *list, const View
 
 void view_line(const char *title, const char *format, ...)
 {
-    CLEANUP_FREE char *printable = TEXT_PRINTABLE(format);
+    CLEANUP_FREE char *printable = NULL;
+    va_list ap;
 
+    va_start(ap, format);
+    printable = text_vprintable(format, ap);
+    va_end(ap);
     (void)printf("%*s%s %s\n", TITLE_WIDTH, title, *title ? ":" : " ",
                  printable ? printable : "(out of memory)");
 }
@@ -307,8 +311,12 @@ void view_use_lines(json_object *object)
 void view_say(const char *colour, const char *format, ...)
 {
     bool line = format[strlen(format) - 1] == '\n';
-    CLEANUP_FREE char *printable = TEXT_PRINTABLE(format);
+    CLEANUP_FREE char *printable = NULL;
+    va_list ap;
 
+    va_start(ap, format);
+    printable = text_vprintable(format, ap);
+    va_end(ap);
     if (printable && line)
         printable[strlen(printable) - strlen("\\n")] = '\0';
     (void)printf("%s%s%s%s", colour ? colour : "", printable ? printable : "(out of memory)",

@@ -10,6 +10,7 @@
 #include "ctl/terminal/style.h"
 #include "ctl/text.h"
 
+#include <stdarg.h>
 #include <string.h>
 
 #define GAP "  "
@@ -92,8 +93,12 @@ void table_add(Table *table, const char *colour, const char *text)
 
 void table_addf(Table *table, const char *colour, const char *format, ...)
 {
-    CLEANUP_FREE char *printable = TEXT_PRINTABLE(format);
+    CLEANUP_FREE char *printable = NULL;
+    va_list ap;
 
+    va_start(ap, format);
+    printable = text_vprintable(format, ap);
+    va_end(ap);
     add_printable(table, colour, printable);
 }
 

@@ -4,6 +4,7 @@
 
 #include "ctl/text.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 
 void frame_done(Frame *frame)
@@ -41,10 +42,14 @@ static unsigned put(Frame *frame, unsigned row, unsigned column, FrameStyle styl
 
 unsigned frame_text(Frame *frame, unsigned row, unsigned column, FrameStyle style, const char *format, ...)
 {
-    CLEANUP_FREE char *text = TEXT_PRINTABLE(format);
+    CLEANUP_FREE char *text = NULL;
     const char *at;
     mbstate_t state = {0};
+    va_list ap;
 
+    va_start(ap, format);
+    text = text_vprintable(format, ap);
+    va_end(ap);
     for (at = text ? text : "?"; *at;) {
         wchar_t c;
         size_t n = mbrtowc(&c, at, MB_CUR_MAX, &state);
