@@ -67,8 +67,8 @@ static int wait_for_daemon(sd_bus *bus, Patience *patience)
     return MIN(r, 0);
 }
 
-/* Until there is a reply; without one to wait for, until the connection is made, which the library would wait for for
- * 90 s. */
+/* Until there is a reply, or with `reply` NULL until the connection is made. The library by itself would give the other
+ * side 90 s for that. */
 static int wait_for(sd_bus *bus, sd_bus_message *const *reply)
 {
     Patience patience;
