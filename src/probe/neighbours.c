@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One small function for each, all of the same form: it fills in the detail and returns whether the neighbour is there.
+/* One small function for each neighbour, all of the same form: it fills in the detail and returns whether the
+ * neighbour is there.
  *
- * A daemon is not looked for among all processes, which would cost more than everything else here together: it
- * leaves its number in /run, and a process of that number and name is the daemon. */
+ * Searching all processes for a daemon would cost more than all the rest here. But a daemon leaves its PID in
+ * /run, and a process with that PID and name is the daemon. */
 
 #include "probe/neighbours.h"
 
@@ -17,18 +18,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Lists of thousands of CPUs without two neighbours among them. */
+/* Room for lists of thousands of CPUs no two of which are adjacent. */
 #define FILE_MAX (64U << 10)
 
 typedef struct KindRow KindRow;
 struct KindRow {
     const char *name, *text;
     int (*find)(int root_fd, const KindRow *row, char *detail); /* 1: there, 0: not, -ENOMEM */
-    const char *path;                                           /* of what it looks for */
+    const char *path;                                           /* what `find` reads, if it needs one */
 };
 
-/* The whole file without its last newline; NULL in *ret when it is not there, or not like that. Returns 0 or
- * -ENOMEM. */
+/* Reads a whole file without its last newline; *ret is NULL if the file cannot be read. Returns 0 or -ENOMEM. */
 static int read_line(int root_fd, const char *path, char **ret)
 {
     size_t len;
@@ -49,8 +49,8 @@ static void describe(char *detail, const char *text)
         memcpy(detail + NEIGHBOUR_DETAIL_SIZE - sizeof("..."), "...", sizeof("..."));
 }
 
-/* Whether the process has the name, and belongs to the owner of the file that says its number; the detail is that
- * number. Any process may take the name, and the number of one that has ended. */
+/* Whether process `pid` has the name `comm` and belongs to the owner of `file`, which tells the PID; fills in
+ * that PID as the detail. Any process may take the name, and the PID of a process that has ended. */
 static int is_process(int root_fd, const char *file, const char *pid, const char *comm, char *detail)
 {
     struct stat said, process;
@@ -72,7 +72,7 @@ static int is_process(int root_fd, const char *file, const char *pid, const char
     return 1;
 }
 
-/* It is named as the process. */
+/* The process has the name of the neighbour. */
 static int find_by_pid_file(int root_fd, const KindRow *row, char *detail)
 {
     CLEANUP_FREE char *pid = NULL;
@@ -81,7 +81,7 @@ static int find_by_pid_file(int root_fd, const KindRow *row, char *detail)
     return r < 0 || !pid ? r : is_process(root_fd, row->path, pid, row->name, detail);
 }
 
-/* Its socket has its number in the name: irqbalance812.sock. */
+/* The name of its socket contains its PID: irqbalance812.sock. */
 static int find_irqbalance(int root_fd, const KindRow *row, char *detail)
 {
     CLEANUP(closedir_p) DIR *dir = root_open_directory(root_fd, "run/irqbalance");
@@ -122,7 +122,7 @@ static int find_sched_ext(int root_fd, const KindRow *row, char *detail)
     return r < 0 ? r : 1;
 }
 
-/* Where its tolerance is 0 it gathers nobody. */
+/* With a tolerance of 0 it gathers no threads. */
 static int find_sched_cache(int root_fd, const KindRow *row, char *detail)
 {
     CLEANUP_FREE char *enabled = NULL, *tolerance = NULL;
@@ -138,7 +138,7 @@ static int find_sched_cache(int root_fd, const KindRow *row, char *detail)
     return 1;
 }
 
-/* A file with a list of CPUs, which is empty, or "(null)", when there are none. */
+/* A file with a list of CPUs. If there are none, it is empty or "(null)". */
 static int find_list(int root_fd, const KindRow *row, char *detail)
 {
     CLEANUP_FREE char *list = NULL;
@@ -150,7 +150,7 @@ static int find_list(int root_fd, const KindRow *row, char *detail)
     return 1;
 }
 
-/* What is online, and not in the cpuset that everybody else is in. */
+/* CPUs that are online and not in the cpuset of all other processes. */
 static int find_partition(int root_fd, const KindRow *row, char *detail)
 {
     CLEANUP_FREE char *online = NULL, *left = NULL, *list = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Who else decides where tasks run, where their memory is, or which CPUs are to be had on this machine. */
+/* What else on this machine decides where tasks run, where their memory lies, or which CPUs are available. */
 
 #include <errno.h>
 #include <stdbool.h>
@@ -9,16 +9,16 @@
 /* Longer lists of CPUs end in "...". */
 #define NEIGHBOUR_DETAIL_SIZE 128U
 
-/* The order they are shown in. */
+/* In the order of display. */
 typedef enum NeighbourKind {
     NEIGHBOUR_NUMAD,
     NEIGHBOUR_NUMA_BALANCING, /* kernel.numa_balancing is not 0 */
     NEIGHBOUR_SCHED_EXT,      /* the scheduler is a BPF program */
-    NEIGHBOUR_SCHED_CACHE,    /* cache-aware scheduling of Linux 7, as far as debugfs lets it be seen */
+    NEIGHBOUR_SCHED_CACHE,    /* cache-aware scheduling of Linux 7, as far as debugfs shows it */
     NEIGHBOUR_ISOLATED,       /* isolcpus= */
-    NEIGHBOUR_PARTITION,      /* CPUs that a cpuset partition has taken from everybody else */
+    NEIGHBOUR_PARTITION,      /* CPUs that a cpuset partition has taken from all others */
     NEIGHBOUR_NOHZ_FULL,
-    NEIGHBOUR_CPU_MANAGER, /* of the kubelet, with its static policy */
+    NEIGHBOUR_CPU_MANAGER, /* of the kubelet, with the static policy */
     NEIGHBOUR_TUNED,
     NEIGHBOUR_IRQBALANCE,
     NEIGHBOUR_MAX,
@@ -34,11 +34,11 @@ typedef struct Neighbours {
     Neighbour of[NEIGHBOUR_MAX];
 } Neighbours;
 
-/* Reads some ten small files below `root_fd`. Daemons are found by the file or the socket with their number that
- * they keep in /run, so one that is run by hand without is not. What cannot be read is not there. Returns 0 or
- * -ENOMEM. */
+/* Reads some ten small files below `root_fd`. Daemons are found by the PID file or the socket that they keep
+ * in /run, so one that was started by hand without it is not found. What cannot be read counts as absent.
+ * Returns 0 or -ENOMEM. */
 int neighbours_read(int root_fd, Neighbours *ret);
 
-/* "numad", "numa-balancing", ...; and what numaplace does about it, as an end of "numad: ...". */
+/* The name: "numad", "numa-balancing", ...; and what numaplace does about it, to follow "numad: ". */
 const char *neighbour_name(NeighbourKind kind);
 const char *neighbour_text(NeighbourKind kind);

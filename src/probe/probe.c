@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Life of a Probe and what the machine offers it. The work is in discover.c (slow) and sample.c (fast). */
+/* Life of a Probe, and detection of what the machine offers. The work is in discover.c (slow) and sample.c
+ * (fast). */
 
 #include "probe/probe.h"
 
@@ -14,11 +15,11 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* Descriptors not used for threads: files of a pass, others that are kept open, triggers, the journal. Clients come
- * to that. */
+/* Descriptors not used for threads: files of a pass, other files kept open, triggers, the journal. Those of
+ * clients come on top. */
 #define DESCRIPTORS_RESERVE 512U
 
-/* Shortest window an unprivileged process may ask for; only whether it works matters here. */
+/* Shortest window that an unprivileged process may request. Only whether a trigger works matters here. */
 #define TRIGGER_TRY_STALL_USEC  500000U
 #define TRIGGER_TRY_WINDOW_USEC 2000000U
 
@@ -27,7 +28,7 @@ static bool detect_task_schedstat(int root_fd)
     uint64_t run, wait;
     char text[TASKSTAT_SCHEDSTAT_SIZE];
 
-    /* A kernel booted without scheduler accounting prints "0 0 0" for everybody. */
+    /* A kernel booted without scheduler accounting prints "0 0 0" for every task. */
     if (root_read(root_fd, "proc/self/schedstat", text, sizeof(text)) < 0 &&
         root_read(root_fd, "proc/1/schedstat", text, sizeof(text)) < 0)
         return false;
@@ -53,7 +54,7 @@ static void detect(Probe *probe)
         features->schedstat = true;
         features->schedstat_version = probe->cpus.schedstat.version;
     }
-    probe->cpus.n_tracks = 0; /* that was no measurement */
+    probe->cpus.n_tracks = 0; /* this was no measurement */
     features->task_schedstat = detect_task_schedstat(root_fd);
     features->psi = psi_read(root_fd, "proc/pressure/cpu", &psi) == 0;
     fd = features->psi && probe->options.live
@@ -96,7 +97,7 @@ static int allocate(Probe *probe)
         return -ENOMEM;
     if (probe->options.reserved && hwloc_bitmap_copy(probe->reserved, probe->options.reserved) < 0)
         return -ENOMEM;
-    probe->options.reserved = NULL; /* the caller's */
+    probe->options.reserved = NULL; /* belongs to the caller */
     return 0;
 }
 
@@ -129,7 +130,7 @@ int probe_new(const ProbeOptions *options, const ProbeCallbacks *callbacks, Prob
     probe->page_bytes = (uint64_t)(page > 0 ? page : 4096);
     probe->tick_nsec = NSEC_PER_SEC / (uint64_t)(hz > 0 ? hz : 100);
     probe->readers.max_open = descriptor_limit(options);
-    /* In a captured tree a file that is gone could still be read. */
+    /* In a captured tree a deleted file could still be read through its descriptor. */
     probe->stat_files.transient = probe->readers.max_open == 0 || !options->live;
 
     r = allocate(probe);
@@ -144,7 +145,7 @@ int probe_new(const ProbeOptions *options, const ProbeCallbacks *callbacks, Prob
     probe->online_fd = root_open_file(options->root_fd, "sys/devices/system/cpu/online");
     probe->isolated_fd = root_open_file(options->root_fd, "sys/devices/system/cpu/isolated");
     detect(probe);
-    (void)probe_topology_changed(probe); /* takes the present state as the known one */
+    (void)probe_topology_changed(probe); /* makes the present state the known one */
     probe->online_read = false;
     *ret = TAKE_PTR(probe);
     return 0;
@@ -212,7 +213,7 @@ void probe_set_wants(Probe *probe, unsigned wants)
     probe->ask_all = true;
 }
 
-/* "0.20 0.18 0.12 1/80 11206": threads runnable now, of how many, and the number given out last. */
+/* "0.20 0.18 0.12 1/80 11206": runnable threads, of how many, and the PID or TID given out last. */
 static bool read_loadavg(const Probe *probe, uint32_t *ret_running, pid_t *ret_last)
 {
     uint32_t number;
@@ -271,7 +272,7 @@ void probe_ask_about(Probe *probe, pid_t pid)
 {
     SeenProcess *seen = find_seen(probe, pid);
 
-    if (seen) /* who was not met yet is asked about anyway */
+    if (seen) /* a process not met yet is asked about anyway */
         seen->decision = PROBE_DECISION_LATER;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Sensing: from a kernel (or a captured tree of its files) to a World. Reads only below its root directory, except
- * that the live probe asks sched_getaffinity(2) and sched_getscheduler(2). Everything about a task that exits
+/* Sensing: reads a kernel, or a captured tree of its files, into a World. Reads only below its root
+ * directory, except that a live probe calls sched_getaffinity(2) and sched_getscheduler(2). A task that exits
  * meanwhile is an outcome, not an error. */
 
 #include "base/util.h"
@@ -14,16 +14,16 @@
 
 typedef struct Probe Probe;
 
-/* What the machine offers; each missing one is said once by the daemon. */
+/* What the machine offers. The daemon reports each missing feature once. */
 typedef struct ProbeFeatures {
     bool schedstat; /* /proc/schedstat: wait per CPU */
     uint32_t schedstat_version;
     bool task_schedstat; /* /proc/PID/schedstat: run and wait per task */
     bool psi;            /* /proc/pressure/cpu */
-    bool psi_trigger;    /* and it can be waited for */
+    bool psi_trigger;    /* and triggers on it work */
     bool numa;           /* more than one node */
     int cgroup;          /* ProbeCgroupLayout */
-    CpusetsV1 cpuset_v1; /* where the cpuset controller is on version 1 */
+    CpusetsV1 cpuset_v1; /* where a version 1 cpuset controller is mounted */
 } ProbeFeatures;
 
 typedef enum ProbeCgroupLayout {
@@ -35,7 +35,7 @@ typedef enum ProbeCgroupLayout {
     PROBE_CGROUP_INVALID = -EINVAL,
 } ProbeCgroupLayout;
 
-/* A process about to be matched: what was read of it. */
+/* What was read of a process that is about to be matched. */
 typedef struct ProbeSubject {
     pid_t pid, parent;
     pid_t group, session; /* process group and session */
@@ -48,60 +48,62 @@ typedef struct ProbeSubject {
     uint32_t n_threads, cpu_permille;
 } ProbeSubject;
 
-/* Answers to whether a process is to be in the World. One that is in and is not TAKE any more loses its workload and
- * group at once, and leaves when no mask of ours is on it. */
+/* Whether a process is to be in the World. A process in the World that is no longer TAKE loses its workload
+ * and group at once, and leaves when none of its threads has a mask of ours. */
 typedef enum ProbeDecision {
-    PROBE_DECISION_IGNORE, /* ask again only when its name, cgroup or program changed */
+    PROBE_DECISION_IGNORE, /* ask again only when its name, cgroup or program has changed */
     PROBE_DECISION_LATER,  /* ask again at every discovery */
-    PROBE_DECISION_TAKE,   /* put it into the World; *ret_policy says which policy. Asked again like IGNORE */
+    PROBE_DECISION_TAKE,   /* put it into the World under *ret_policy; ask again like IGNORE */
 } ProbeDecision;
 
 typedef struct ProbeCallbacks {
-    /* Decides about a process; called at discovery, once, and again as the decision says. Never for kernel threads,
-     * zombies and `self`. A changed name of a process in the World is seen at the next discovery, every other change
-     * within eight. */
+    /* Decides about a process. Called once at discovery, and again as the decision says; never for kernel
+     * threads, zombies and `self`. The next discovery sees a changed name of a process in the World if that
+     * has fewer than 128 processes. Every other change is seen within eight discoveries. */
     ProbeDecision (*decide)(void *userdata, const ProbeSubject *subject, size_t *ret_policy);
-    /* Whether decide() would answer the same whatever the command line and the environment of the process say, which
-     * then are not read: they may be long in coming. All else is set. NULL: about none. */
+    /* Whether decide() would answer the same whatever the command line and environment of the process are.
+     * They may take long to arrive, and are then not read. All other fields are set. NULL: never. */
     bool (*is_settled)(void *userdata, const ProbeSubject *subject);
-    /* Whether decide() would say no about a process whatever there is to read of it, which then is not read: LATER,
-     * or IGNORE as long as it is in the World. NULL: about none. */
+    /* Whether decide() would refuse a process whatever else can be read of it. Then nothing more is read, and
+     * the decision is IGNORE while it is in the World, else LATER. NULL: never. */
     bool (*refuses)(void *userdata, pid_t pid, uint64_t start_ticks);
     /* Puts a process that was taken into its group: group_assign(). Returns 0 or -ENOMEM. */
     int (*assign)(void *userdata, World *world, Process *process, size_t policy);
-    /* What is wanted of the memory of a process, PROBE_MEMORY_...; asked about each process of a workload at each
-     * discovery. What nobody wants is not read. NULL: nothing. */
+    /* What is wanted of the memory of a process, PROBE_MEMORY_... Called for each process of a workload at
+     * each discovery, and between two while some process awaits its first measurement. What is not wanted is
+     * not read. NULL: nothing. */
     unsigned (*wants_memory)(void *userdata, const World *world, const Process *process);
-    /* What the cpuset at `path` would leave without this daemon: true, and `ret`, which has what it says, has it,
-     * where that differs. It is what processes there are shown to be allowed. NULL: it never is. */
+    /* Called with the CPUs read from the cpuset at `path` in `ret`. If the cpuset would be another one
+     * without this daemon, sets `ret` to that and returns true. Processes there are recorded as allowed these
+     * CPUs. NULL: they never differ. */
     bool (*bound)(void *userdata, const char *path, hwloc_bitmap_t ret);
-    /* Told once of a process whose command line or environment does not come for seconds; of what it is told, only
-     * pid, start time, name and user are set. It is not decided about until they can be read. NULL: nobody wants to
-     * know. */
+    /* Called once for a process whose command line or environment has not arrived for seconds. Only pid,
+     * start time, name and user of `subject` are set. Nothing is decided about the process until they can be
+     * read. NULL: not reported. */
     void (*hangs)(void *userdata, const ProbeSubject *subject);
     void *userdata;
 } ProbeCallbacks;
 
 #define PROBE_MEMORY_NODES \
-    (1U << 0) /* Process.node_bytes, and of the World nodes, pressure and who balances */
+    (1U << 0) /* Process.node_bytes, and the World's free memory, memory pressure and kernel_balances */
 #define PROBE_MEMORY_SHARED (1U << 1) /* Process.shared */
 #define PROBE_MEMORY_AGAIN \
-    (1U << 2) /* what is known is out of date: look at this discovery, whenever that is due */
+    (1U << 2) /* what is known is outdated: measure at this discovery, even if it is not due */
 
 typedef struct ProbeOptions {
     int root_fd; /* borrowed */
     bool live;   /* root is this machine: sched_getaffinity(2) may be used */
-    /* Reads that a process can make hang are made aside (probe/tasks/aside.h); of no use in captured trees. */
+    /* Other threads make the reads that a process can cause to hang (probe/tasks/aside.h). Of no use in
+     * captured trees. */
     bool aside;
-    uint32_t aside_wait_usec; /* how long for one of them, up to 100 s; 0: what a tick can spare, 20 ms */
+    uint32_t aside_wait_usec; /* wait for one such read, up to 100 s; 0: what a tick can spare, 20 ms */
     pid_t self;               /* never taken (I2); 0: none */
     unsigned wants;           /* PROBE_WANTS_... */
-    uint32_t max_tasks;       /* MaxTasks=; further ones are counted, not sampled */
+    uint32_t max_tasks;       /* MaxTasks=; tasks beyond it are counted, not sampled */
     uint32_t
-        max_kept_open; /* descriptors kept open; 0: what RLIMIT_NOFILE leaves. Each costs the kernel 6 KiB */
-    uint32_t
-        batch; /* threads gone through at a time where there may be very many; 0: what a tick can spare the time for */
-    uint32_t descriptors_reserved; /* that the caller wants left of RLIMIT_NOFILE, beyond some 500 */
+        max_kept_open; /* descriptors kept open; 0: what RLIMIT_NOFILE leaves. 6 KiB in the kernel each */
+    uint32_t batch;    /* threads handled at a time where there may be very many; 0: what a tick can spare */
+    uint32_t descriptors_reserved; /* left of RLIMIT_NOFILE for the caller, beyond some 500 */
     hwloc_const_bitmap_t reserved; /* ReservedCPUs=: never used for lends; may be NULL. Copied */
 } ProbeOptions;
 
@@ -112,17 +114,18 @@ typedef struct ProbeOptions {
 typedef struct ProbeStatistics {
     uint64_t n_reads;      /* task files read */
     uint64_t n_taken;      /* processes that became members of the World */
-    uint64_t n_gone;       /* tasks that exited under our hands */
-    uint64_t n_unparsable; /* foreign text skipped */
-    uint64_t n_put_off;    /* reads that did not come at once: command lines, environments, numa_maps */
-    /* Processes not decided about at the last discovery: theirs hang, or too many of their user's do. */
+    uint64_t n_gone;       /* tasks found to have exited */
+    uint64_t n_unparsable; /* texts skipped because they do not parse */
+    uint64_t n_put_off;    /* reads not answered at once: command lines, environments, maps, numa_maps */
+    /* Processes not decided about at the last discovery: their reads hang, or too many reads of their user
+     * do. */
     uint64_t n_unreadable;
-    uint64_t n_no_descriptors; /* files not opened for want of descriptors since the last discovery began */
-    uint64_t n_over_limit;    /* tasks beyond max_tasks, as of the last discovery */
-    uint64_t n_kept_open;     /* descriptors now kept open */
-    uint64_t n_quiet;         /* tasks sampled only at discovery, because they sleep */
-    uint64_t n_memory_reads;  /* of numa_maps */
-    uint64_t memory_cpu_nsec; /* CPU time of these, which is of other threads */
+    uint64_t n_no_descriptors; /* files not opened for lack of descriptors since the last discovery began */
+    uint64_t n_over_limit;     /* tasks beyond max_tasks, as of the last discovery */
+    uint64_t n_kept_open;      /* descriptors kept open now */
+    uint64_t n_quiet;          /* tasks sampled only after a discovery, because they sleep */
+    uint64_t n_memory_reads;   /* processes whose maps or numa_maps were read */
+    uint64_t memory_cpu_nsec;  /* CPU time of these reads, in other threads */
 } ProbeStatistics;
 
 int probe_new(const ProbeOptions *options, const ProbeCallbacks *callbacks, Probe **ret);
@@ -131,72 +134,78 @@ DEFINE_CLEANUP(Probe *, probe_free)
 
 const ProbeFeatures *probe_features(const Probe *probe);
 const ProbeStatistics *probe_statistics(const Probe *probe);
-/* Threads whose read hangs, for however long. */
+/* Number of threads whose read has no answer yet, for however long. */
 size_t probe_n_hanging(const Probe *probe);
 
-/* Changes what decide() is told, after a reload; everything is asked again at the next discovery. */
+/* Changes what decide() is told, after a reload. The next discovery asks about every process again. */
 void probe_set_wants(Probe *probe, unsigned wants);
 
-/* Looks at /proc/loadavg, one small file: probe_newcomers() and probe_room() are as of then. A discovery does so
- * itself when nobody has since the last one. */
+/* Reads /proc/loadavg, one small file, for probe_newcomers() and probe_room(). A discovery does so itself if
+ * that was not done since the last one. */
 void probe_glance(Probe *probe);
 
-/* Whether processes or threads have begun since the last discovery, anywhere on the machine, as far as /proc/loadavg
- * tells. */
+/* Whether processes or threads have started since the last discovery, anywhere on the machine, as far as
+ * /proc/loadavg tells. */
 bool probe_newcomers(const Probe *probe);
 
-/* Has decide() asked about one process at the next discovery, for the same reason. */
+/* Makes the next discovery call decide() for this process, because its answer may have changed. */
 void probe_ask_about(Probe *probe, pid_t pid);
 
-/* Processes that the last discovery met for the first time, managed or not, in ascending order; the daemon itself
- * and kernel threads are not among them. Each has tid 0. Valid until the next discovery. */
+/* Processes that the last discovery met for the first time, managed or not, ascending, each with tid 0.
+ * Excluded are the daemon itself, kernel threads and zombies. Valid until the next discovery. */
 const TaskKey *probe_born(const Probe *probe, size_t *ret_n);
 
 /* Whether the last discovery met this process, managed or not. */
 bool probe_met(const Probe *probe, pid_t pid, uint64_t start_ticks);
 
-/* Whether fewer threads were runnable at that instant than there are CPUs online, as far as /proc/loadavg tells,
- * besides the one that asks and `n_waiting` that wait where an idle CPU does not help them. */
+/* Whether fewer threads were runnable at the last probe_glance() than there are online CPUs, as far as
+ * /proc/loadavg tells. Not counted are the thread that reads it, and `n_waiting` threads that wait where an
+ * idle CPU does not help them. */
 bool probe_room(const Probe *probe, const World *world, uint32_t n_waiting);
 
-/* The slow half: finds and matches processes and threads, re-reads masks, cpusets and names, drops what is gone
- * (world_compact()), and brings the World's `now` and its sums up to date. Hands of a thread:
- *   - FOREIGN: narrower than its cpuset, and neither the home of its group or its parent's group nor that and one CPU;
- *   - REPINNED, and its process yielded: changed by us, and the mask is neither ours nor the kernel's doing after a
- *     change of CPUs or cpuset. For good;
+/* The slow half. Finds and matches processes and threads, rereads masks, cpusets and names, drops what is
+ * gone (world_compact()), and updates the World's `now` and sums. Eligibility of a thread:
+ *   - FOREIGN: its mask is narrower than its cpuset, and neither the home of its group or of its parent's
+ *     group nor that home and one CPU;
+ *   - REPINNED, and its process yielded: we changed the mask, and the present one is neither ours nor the
+ *     kernel's work after a change of CPUs or cpuset. Permanent;
  *   - UNKNOWN: its mask or times could not be read; until they can (I10).
- * Memory of processes is looked at when they are seen first, then less and less often (probe/memory/residency.h).
- * Masks are cut to what is online. Those changed by us are read every time, up to 8192 in turn; of the others 2000.
- * Of a process of more than 1024 threads only their number is read here: probe_go_on() does the rest.
- * Returns 0, -ENOMEM, or -errno when /proc itself cannot be read. */
+ * Memory of a process is measured when the process is first seen, then less and less often
+ * (probe/memory/residency.h). Masks are cut to online CPUs. Masks changed by us are read every time, up to
+ * 8192 in turn; of the others 2000. Of a process with more than 1024 threads only their number is read here;
+ * probe_go_on() does the rest. Returns 0, -ENOMEM, or -errno when /proc itself cannot be read. */
 int probe_discover(Probe *probe, World *world, uint64_t now_usec);
 
-/* As much of it as newcomers need, at a small part of its cost where others have very many threads: no masks are read
- * again, and no threads that sleep are sampled. */
+/* The part of probe_discover() that newcomers need, at a fraction of its cost where other processes have very
+ * many threads: no masks are reread, and no sleeping threads are sampled. */
 int probe_find_newcomers(Probe *probe, World *world, uint64_t now_usec);
 
-/* Goes on with what the last discovery has left of a large process: lists or reads some of its threads. To be called
- * as long as probe_unfinished() says that there is more. 0 or -ENOMEM. */
+/* Continues with a large process where the last discovery stopped: lists or reads some of its threads. To be
+ * called as long as probe_unfinished() is true. Returns 0 or -ENOMEM. */
 bool probe_unfinished(const Probe *probe);
 int probe_go_on(Probe *probe, World *world);
 
-/* The fast half: loads of CPUs and of the tasks in the World; tick number, now and interval of the World advance, its
- * sums are brought up to date. A task's first sample leaves it `fresh`. Not everything is read every time:
- *   - of more than 8192 tasks that work so many are sampled in turn, a quarter of it where no descriptor is kept open;
- *   - a task without run time in eight samples has zero load until the sample after the next discovery, except that
- *     it is watched (512 per tick, in turn) while a CPU of its group's home is lent;
- *   - last_cpu is that of this tick for holders of a lease; in turn (32 and one per CPU) for tasks that wait at least
- *     50 permille, unless no CPU has time to spare; and in the sample after a full discovery in turn for as many that
- *     run so much. For all others it is where they were seen last;
- *   - without /proc/schedstat the wait of a CPU is that of the tasks seen last on it; not known without one.
+/* The fast half. Samples the loads of CPUs and of the World's tasks, advances the World's tick, now and
+ * interval, and updates its sums. A task's first sample leaves it `fresh`. Not everything is read every time:
+ *   - of more than 8192 busy tasks, 8192 are sampled in turn; a quarter of that where no descriptor is kept
+ *     open;
+ *   - a task without run time in eight samples has zero load until the sample after the next discovery. While
+ *     a CPU of its group's home is lent, it is watched all the same (512 per tick, in turn);
+ *   - last_cpu is read in each tick for holders of a lease, and in turn (32 and one per CPU) for tasks that
+ *     wait at least 50 permille, unless no CPU has time to spare. With several nodes, the sample after a full
+ *     discovery reads it in turn for as many tasks that run so much. Otherwise it is the CPU where the task
+ *     was last seen;
+ *   - without /proc/schedstat the wait of a CPU is the sum over the tasks last seen on it, and unknown if
+ *     there is none.
  * Returns 0, -ENOMEM, or -errno when the CPU times cannot be read (the World is then marked partial). */
 int probe_sample(Probe *probe, World *world, uint64_t now_usec);
 
-/* Reads one process the way a discovery would, whether or not it is managed, and hands what was read to `look_at`,
- * whose result is returned; for explain. The strings end with the call. -ESRCH: there is no such process.
- * PROBE_E_OUT_OF_REACH: a kernel thread, a zombie or the daemon itself, about which decide() is never asked. Its
- * command line or environment is wanted and: PROBE_E_AWAITED: has not come yet; PROBE_E_HANGS: does not come;
- * PROBE_E_CROWDED: is not read because too many of other processes of its user, or of all users, hang. */
+/* Reads one process as a discovery would, managed or not, passes it to `look_at` and returns the result of
+ * that; for explain. The strings end with the call. -ESRCH: there is no such process. PROBE_E_OUT_OF_REACH: a
+ * kernel thread, a zombie or the daemon itself, about which decide() is never asked. When its command line or
+ * environment is wanted: PROBE_E_AWAITED: it has not arrived yet; PROBE_E_HANGS: the read hangs;
+ * PROBE_E_CROWDED: it is not read, because too many reads of its user's processes, or of all users'
+ * processes, hang. */
 #define PROBE_E_OUT_OF_REACH 1
 #define PROBE_E_AWAITED      2
 #define PROBE_E_HANGS        3
@@ -204,13 +213,15 @@ int probe_sample(Probe *probe, World *world, uint64_t now_usec);
 int probe_look(Probe *probe, pid_t pid, unsigned wants,
                int (*look_at)(void *userdata, const ProbeSubject *subject), void *userdata);
 
-/* Online CPUs or this process's cpuset changed since the last call: time to load the topology anew. */
+/* Whether the online CPUs or this process's cpuset changed since the last call, so that the topology must be
+ * reloaded. */
 bool probe_topology_changed(Probe *probe);
 
-/* Takes over from `before`, which `probe` is to replace, what the last probe_topology_changed() is compared with. The
- * topology that goes with a new probe was loaded before it was made, and what changed in between must not get lost. */
+/* Takes over from `before`, which `probe` is to replace, the state that the next probe_topology_changed()
+ * compares with. The topology of a new probe is loaded before the probe is made, and a change in between must
+ * not be lost. */
 int probe_topology_adopt(Probe *probe, const Probe *before);
 
-/* Takes over the threads that read what may hang: those that do would be lost with `before`, and others begun in
+/* Takes over the reader threads. Those whose reads hang would be lost with `before`, and others started in
  * their place. */
 void probe_adopt_readers(Probe *probe, Probe *before);

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 typedef struct Count {
-    int cycles_fd, instructions_fd; /* the former leads: all count at the same time, or none does */
-    int misses_fd;                  /* -1: they are not counted */
+    int cycles_fd, instructions_fd; /* the cycles lead the group: all count at the same time, or none does */
+    int misses_fd;                  /* -1: misses are not counted */
 } Count;
 
 struct Progress {
@@ -69,7 +69,7 @@ int progress_begin(const ProgressEvents *events, const pid_t *tids, size_t n_tid
 
         progress->n += q == 0;
         r = q == -ESRCH ? r : q;
-        /* What holds for one of them does so for all. */
+        /* Other errors are the same for all threads. */
         if (q < 0 && q != -ESRCH)
             break;
     }

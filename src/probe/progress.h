@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* How fast threads get on: instructions by cycle in user mode, and misses of the last-level cache, by
- * perf_event_open(2), where the processor has counters and lets us have them. Who waits for memory does few of the
- * former. It is no measure of work: a thread that spins for a lock does many.
+/* How fast threads progress: instructions per cycle in user mode, and misses of the last-level cache. They are
+ * counted with perf_event_open(2) where the processor has counters and we may use them. A thread that waits for
+ * memory has few instructions per cycle. The number is no measure of work: a thread that spins on a lock has many.
  *
- * Counting costs something at each context switch of these threads, begins with an interrupt to all CPUs, and takes
- * counters from who else uses them. So it is for when somebody asks, and for moments. */
+ * Counting slows each context switch of these threads, starts with an interrupt to all CPUs, and takes
+ * counters from their other users. So count only on request, and briefly. */
 
 #include "base/util.h"
 
@@ -14,10 +14,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Threads that are counted, each with three descriptors. */
+/* Most threads that are counted, each with three descriptors. */
 #define PROGRESS_THREADS_MAX 64U
 
-/* What is counted, by the definitions of perf_event_open(2). */
+/* What is counted, as perf_event_open(2) defines it. */
 typedef struct ProgressEvents {
     uint32_t type;
     uint64_t instructions, cycles, misses;
@@ -26,19 +26,19 @@ typedef struct ProgressEvents {
 typedef struct ProgressCounts {
     uint64_t instructions, cycles;
     uint64_t misses;
-    uint64_t run_usec; /* for how long they ran meanwhile */
-    bool misses_known; /* of all of them; there are processors that count only the others */
+    uint64_t run_usec; /* how long they ran meanwhile */
+    bool misses_known; /* of all of them; some processors count only the rest */
     uint32_t n_threads;
 } ProgressCounts;
 
 typedef struct Progress Progress;
 
-/* Begins to count the first of these threads, those that can be. `events` NULL: those of the processor. Returns 0;
- * -ENOMEM; or why none of them can be counted: -ENOENT, -ENODEV, -EOPNOTSUPP: there are no counters; -EACCES, -EPERM:
- * not for us; -ESRCH: all are gone; -errno. */
+/* Begins to count the first PROGRESS_THREADS_MAX of these threads, as far as possible. `events` NULL: the
+ * processor's own. Returns 0; -ENOMEM; or why none can be counted: -ENOENT, -ENODEV, -EOPNOTSUPP: there are
+ * no counters; -EACCES, -EPERM: not permitted; -ESRCH: all threads are gone; -errno. */
 int progress_begin(const ProgressEvents *events, const pid_t *tids, size_t n_tids, Progress **ret);
 
-/* What they did since then, those that have ended as well. May be called again. */
+/* Counts since progress_begin(), including threads that have ended. May be called again. */
 ProgressCounts progress_read(const Progress *progress);
 
 /* What such an errno means for counting, in words. */

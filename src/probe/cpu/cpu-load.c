@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Each of the two files alone is wrong about busy CPUs. /proc/schedstat counts in nanoseconds, but a running task is
- * added only when it leaves the CPU: one spinner alone on a CPU makes it look idle for seconds, and then busy for all
- * of them at once. /proc/stat is right within one step of 10 ms. So the nanoseconds are believed as far as they are
- * within one step of the other:
+/* Each of the two files alone is wrong about busy CPUs. /proc/schedstat counts nanoseconds, but the time of a
+ * running task is added only when the task leaves the CPU. A single spinning task makes its CPU look idle for
+ * seconds, and then busy for all of them at once. /proc/stat is right within one step of 10 ms. So the
+ * nanoseconds are used as far as they are within one step of /proc/stat:
  *
  *     tick of 100 ms            /proc/stat    schedstat    busy
  *     short bursts              40 +- 10      37.2         37.2 ms
  *     lone spinner              100 +- 10     0            90 ms
  *     its last slice ends       0 +- 10       900          10 ms
  *
- * On a machine with hundreds of CPUs both files are large (schedstat repeats its domain lines for every CPU), and
- * there is no smaller source. The daemon sees what that costs and ticks more slowly. */
+ * On a machine with hundreds of CPUs both files are large (schedstat repeats its domain lines for every CPU),
+ * and there is no smaller source. The daemon measures what reading costs and ticks more slowly. */
 
 #include "probe/cpu/cpu-load.h"
 
@@ -20,7 +20,7 @@
 #include "base/util.h"
 
 #define TEXT_START ((size_t)8192)
-#define TEXT_MAX   ((size_t)16 << 20) /* 8192 CPUs with four domain lines of 300 characters each, and some */
+#define TEXT_MAX   ((size_t)16 << 20) /* 8192 CPUs with four domain lines of 300 characters each, rounded up */
 
 int cpu_loads_init(CpuLoads *loads, int root_fd)
 {
@@ -45,7 +45,7 @@ void cpu_loads_done(CpuLoads *loads)
     *loads = (CpuLoads){.stat_fd = -1, .schedstat_fd = -1};
 }
 
-/* Reads a whole kept-open file into loads->text. One that is a single record is not asked whether there is more. */
+/* Reads a whole file, which is kept open, into loads->text. A `single` record is not read again to find its end. */
 static int read_text(CpuLoads *loads, int fd, bool single)
 {
     size_t len = 0;
@@ -74,7 +74,7 @@ static int read_text(CpuLoads *loads, int fd, bool single)
     return 0;
 }
 
-/* The track of a CPU, made when needed; NULL when memory is out. */
+/* The track of a CPU, created on demand; NULL when out of memory. */
 static CpuTrack *track(CpuLoads *loads, uint32_t cpu)
 {
     if (!GROW(loads->tracks, loads->tracks_capacity, (size_t)cpu + 1))
@@ -106,7 +106,7 @@ static int read_stat(CpuLoads *loads, uint64_t now_nsec)
     return 0;
 }
 
-/* Takes one line into its track; the counters are those of this reading, in the track are those of the one before. */
+/* Folds the counters of this reading into the track, which has those of the reading before. */
 static void fold_schedstat(CpuTrack *t, const SchedstatCpu *cpu, uint64_t now_nsec, uint64_t tick_nsec)
 {
     bool counted = t->schedstat_nsec > 0 && cpu->run_nsec >= t->run_nsec && cpu->wait_nsec >= t->wait_nsec;
@@ -146,7 +146,7 @@ static int read_schedstat(CpuLoads *loads, uint64_t now_nsec)
     return 0;
 }
 
-/* A CPU that was not in the file this time (offline) begins anew when it is back. */
+/* A CPU that was missing from the file (offline) starts anew when it is back. */
 static void forget_absent(CpuLoads *loads, uint64_t now_nsec)
 {
     for (size_t i = 0; i < loads->n_tracks; i++) {

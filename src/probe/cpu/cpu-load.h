@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* How busy each CPU was and how long tasks waited for it, between two readings of /proc/stat and /proc/schedstat. */
+/* How busy each CPU was, and how long tasks waited for it, between two readings of /proc/stat and
+ * /proc/schedstat. */
 
 #include "kernel/cpu-times.h"
 #include "kernel/schedstat.h"
@@ -12,9 +13,9 @@
 
 typedef struct CpuTrack {
     CpuBusy busy;
-    uint64_t run_nsec, wait_nsec; /* counters of /proc/schedstat as read last */
-    uint64_t stat_nsec;           /* when it was in /proc/stat last; 0: never */
-    uint64_t schedstat_nsec;      /* the same for /proc/schedstat */
+    uint64_t run_nsec, wait_nsec; /* counters of /proc/schedstat at the last reading */
+    uint64_t stat_nsec;           /* when it was last in /proc/stat; 0: never */
+    uint64_t schedstat_nsec;      /* when it was last in /proc/schedstat; 0: never */
 
     /* Results of the last reading. */
     bool measured; /* busy_delta_nsec is valid */
@@ -39,6 +40,6 @@ typedef struct CpuLoads {
 int cpu_loads_init(CpuLoads *loads, int root_fd);
 void cpu_loads_done(CpuLoads *loads);
 
-/* Reads both at `now_nsec` and brings the tracks up to date. Returns 0, -ENOMEM, or -errno when neither can be read;
- * -EINVAL: not parsed. */
+/* Reads both files at `now_nsec` and updates the tracks. Returns 0, -ENOMEM, or -errno when neither can be
+ * read; -EINVAL: not parsed. */
 int cpu_loads_read(CpuLoads *loads, uint64_t now_nsec);

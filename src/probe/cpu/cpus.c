@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Which CPUs there are to be used now: hotplug, isolation, reservation, cpusets. The Topology does not change while it
- * is in a World; whoever owns the World loads a new one when probe_topology_changed() says so. */
+/* Which CPUs can be used now: hotplug, isolation, reservation, cpusets. The Topology of a World does not
+ * change; the owner of the World loads a new one when probe_topology_changed() returns true. */
 
 #include "base/parse.h"
 #include "base/root.h"
@@ -13,18 +13,18 @@
 
 #define LIST_SIZE 24576U /* as in cgroup.c */
 
-/* Files of cpusets that stay open. */
+/* Cpusets whose files stay open. */
 #define CPUSETS_KEPT 64U
 
 struct CpusetCache {
     UT_hash_handle hh;
-    CpuMask mask; /* what was read in this pass; NULL: nothing yet */
-    int fd;       /* of the file that says it; -1: not kept open */
-    bool idle;    /* not asked for in this pass */
+    CpuMask mask; /* as read in this pass; NULL: not yet */
+    int fd;       /* file it is read from; -1: not kept open */
+    bool idle;    /* not used in this pass */
     char path[];
 };
 
-/* Reads a list of CPUs from a kept-open file, or from none (-errno); 0, or -errno with `ret` unchanged. */
+/* Reads a list of CPUs from an open file, or from none (`fd` is -errno). 0, or -errno with `ret` unchanged. */
 static int read_list(int fd, hwloc_bitmap_t ret)
 {
     char text[LIST_SIZE];
@@ -33,7 +33,7 @@ static int read_list(int fd, hwloc_bitmap_t ret)
     return n < 0 ? (int)n : parse_list(text, PARSE_CPU_MAX, ret);
 }
 
-/* A CPU that is away keeps its cool-down and nothing else. */
+/* An offline CPU keeps its cool-down and nothing else. */
 static void reset_load(CpuLoad *cpu)
 {
     *cpu = (CpuLoad){
@@ -47,7 +47,7 @@ int probe_cpus_refresh(Probe *probe, World *world)
     hwloc_bitmap_t online = probe->scratch;
     int r;
 
-    /* The same pass has just looked for changes. */
+    /* Read just now, by the probe_topology_changed() of this pass. */
     if (probe->online_read)
         r = hwloc_bitmap_copy(online, probe->known_online) < 0 ? -ENOMEM : 0;
     else
@@ -55,13 +55,13 @@ int probe_cpus_refresh(Probe *probe, World *world)
     probe->online_read = false;
     if (r == -ENOMEM)
         return r;
-    /* Without the file (no hotplug in this kernel) every CPU there is is online. */
+    /* Without the file (a kernel without hotplug) all CPUs are online. */
     if (r < 0 && hwloc_bitmap_copy(online, world->topology->all_cpus) < 0)
         return -ENOMEM;
     if (hwloc_bitmap_copy(probe->online, online) < 0)
         return -ENOMEM;
 
-    /* Absent before Linux 4.2 and empty nearly always. */
+    /* Missing before Linux 4.2, and nearly always empty. */
     r = read_list(probe->isolated_fd, probe->isolated);
     if (r == -ENOMEM)
         return r;
@@ -98,7 +98,7 @@ static int read_cgroup(Probe *probe, int fd, CgroupPaths *ret)
     return n < 0 ? (int)n : cgroup_parse(probe->cgroup_text, ret);
 }
 
-/* The entry of a cpuset, made when needed; NULL when memory is out. */
+/* The entry of a cpuset, created on demand; NULL when out of memory. */
 static CpusetCache *find_cpuset(Probe *probe, const char *path)
 {
     CpusetCache *e = NULL;
@@ -121,7 +121,7 @@ static CpusetCache *find_cpuset(Probe *probe, const char *path)
     return e;
 }
 
-/* What a cpuset says. In a captured tree a file that is gone could still be read, and is not kept open. */
+/* Reads the CPUs of a cpuset. A captured tree keeps no file open, because a deleted file could still be read. */
 static int read_kept(Probe *probe, CpusetCache *e, hwloc_bitmap_t ret)
 {
     bool keep = probe->options.live && (e->fd >= 0 || probe->n_cpusets_kept < CPUSETS_KEPT);
@@ -134,7 +134,7 @@ static int read_kept(Probe *probe, CpusetCache *e, hwloc_bitmap_t ret)
     return r;
 }
 
-/* The CPUs this process itself is left by its cpuset; unchanged when that cannot be said. */
+/* The CPUs that this process's own cpuset allows; unchanged when they cannot be read. */
 static void read_own(Probe *probe, hwloc_bitmap_t ret)
 {
     CpusetCache *e;
@@ -173,8 +173,8 @@ bool probe_topology_changed(Probe *probe)
     return changed;
 }
 
-/* `ret` has what a cpuset says, if `r` is 0, and is left with what it leaves: of that what is online; all that is
- * online when it says nothing. */
+/* On entry `ret` holds the CPUs of the cpuset if `r` is 0; on return the online ones of them, or all online
+ * CPUs if there are none. 0 or -ENOMEM. */
 static int cut_cpuset(Probe *probe, const char *path, int r, hwloc_bitmap_t ret)
 {
     if (r == -ENOMEM)
@@ -262,8 +262,9 @@ void probe_cpusets_forget(Probe *probe)
         e->mask = NULL;
 }
 
-/* The nearest file may have become another one when a controller was switched on. It says the same as the one before
- * until somebody writes to it, and then masks change, for which the cpuset is looked for anew. */
+/* When a controller was switched on, a nearer file may have become the right one, so files are closed now and
+ * then. Until somebody writes to it, the nearer file has the same CPUs. When somebody does, masks change, and
+ * the cpuset is looked up again for them. */
 void probe_cpusets_begin(Probe *probe)
 {
     CpusetCache *e, *next;
