@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A record is a header and a body, a multiple of eight bytes long, and may go on at the start of the ring. Numbers
- * are in the machine's own order. */
+/* A record is a header and a body, a multiple of eight bytes long, and may wrap around to the start of the
+ * ring. Numbers are in native byte order. */
 
 #include "probe/hints/fault-ring.h"
 

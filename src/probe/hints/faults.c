@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Evidence W, write hint faults: the kernel's NUMA hint faults, made from userspace. "4" written to
- * /proc/PID/clear_refs write-protects all pages of the process; the next write to each runs into a short fault, and a
- * software event tells which thread it was, where, and on which CPU. Without kernel.numa_balancing, and without
- * counters of the processor.
+/* Evidence W, write hint faults: the kernel's NUMA hint faults, made from userspace. Writing "4" to
+ * /proc/PID/clear_refs write-protects all pages of the process. The next write to each page takes a short
+ * fault, and a software event records the thread, the address and the CPU. Neither kernel.numa_balancing nor
+ * hardware counters are needed.
  *
- *     round:  read rings --> threads --> blocks: where are they? --> count --> protect again, or not yet
+ *     round:  read rings --> threads --> blocks: on which nodes? --> count --> protect again, or not yet
  *
- * One sample per page and round: a huge page has one for all its 2 MB (and is not split), small pages one each, thinned
- * out when they are too many for the rings. What is written once in a round is seen as well as what is written all the
- * time, and of threads that share a page only the first one is. Reads are not seen at all.
+ * A round has one sample per page. A huge page has one for all its 2 MB (and is not split). Small pages have one
+ * each, thinned out when they are too many for the rings. A page written once in a round looks like one written
+ * all the time, and of the threads that share a page only the first one is seen. Reads are not seen at all.
  *
- * Protecting walks all page tables with the address space locked against faults and mappings, in one piece: no
- * window can be given. So it is not done
- *   - while pages are moved, or the process touches memory for the first time: both want the same lock, and
- *     protecting then takes 10 to 20 times as long, up to 350 ms. Rings go on telling: what is still protected, and
- *     first touches;
- *   - when it would take more than 20 ms, after what a page costs, or took that three times in a row;
+ * Protecting walks all page tables in one go, with the address space locked against faults and mappings; it
+ * cannot be limited to a window. So pages are not protected
+ *   - while pages are moved, or the process touches memory for the first time. Both want the same lock, and
+ *     protecting then takes 10 to 20 times as long, up to 350 ms. The rings go on recording first touches,
+ *     and writes to pages that are still protected;
+ *   - when it would take more than 20 ms, by its cost per page, or took that three times in a row;
  *   - before 32 times its cost has passed, faults included. */
 
 #include "base/root.h"
@@ -34,24 +34,24 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-/* A process that grows by more between two rounds touches memory for the first time. */
+/* A process that grows by more between two rounds is taken to touch memory for the first time. */
 #define GROWTH_PAGES 512U
 #define GROWTH_SHARE 64U
 
-/* Over less time that cannot be told. */
+/* Shortest time over which growth is judged. */
 #define GROWTH_USEC 50000U
 
-/* Blocks looked at for the work of others, and rounds in a row that must show it. */
+/* Blocks checked for another user of soft-dirty bits, and rounds in a row that must show one. */
 #define WATCHED        16U
 #define SUSPICIOUS_MAX 2U
 
-/* So many protections in a row that take too long are no accident. */
+/* A single protection that takes too long may be an accident; so many in a row are not. */
 #define LONG_MAX_IN_A_ROW 3U
 
-/* Pages asked for in one call, which holds the lock of the address space shared: 1 ms. */
+/* Pages per call of move_pages(2), which holds the lock of the address space shared: 1 ms. */
 #define PLACES_PER_CALL 4096U
 
-/* numa_maps is read so seldom that it takes no more than one part in so many of a CPU, and no sooner than this. */
+/* Reading numa_maps takes at most one part in DESCRIBE_SHARE of a CPU, and is at least so far apart. */
 #define DESCRIBE_SHARE    100U
 #define DESCRIBE_MIN_USEC (10 * USEC_PER_SEC)
 
@@ -71,11 +71,11 @@ typedef struct HintFaults {
     size_t tids_capacity;
     HintPlaces places;
     uint64_t rss_pages;
-    uint64_t sized_pages, sized_usec; /* what it was compared with last, and when */
+    uint64_t sized_pages, sized_usec; /* rss_pages when growth was last judged, and when that was */
     uint64_t rest_until_usec;
     uint32_t n_long; /* protections in a row that took too long */
     uint32_t n_suspicious;
-    bool growing;   /* then */
+    bool growing;   /* as of sized_usec */
     bool protected; /* at least once */
 } HintFaults;
 
@@ -128,8 +128,8 @@ static void end(void *context)
     free(faults);
 }
 
-/* The directory of its control group, unless that is the root or cannot be had: then the rings of CPUs, if it comes
- * to them, see the whole machine. */
+/* Opens the directory of its control group. -1 if that is the root or cannot be opened: rings of CPUs, if
+ * needed, then see the whole machine. */
 static int open_cgroup(const HintFaults *faults)
 {
     CLEANUP_FREE char *text = malloc(CGROUP_TEXT_SIZE), *path = NULL;
@@ -182,11 +182,11 @@ static int begin(const EvidenceTarget *target, const EvidenceMachine *machine, v
 }
 
 /*
- * Where blocks lie that were touched, and what memory they are part of
+ * Where blocks lie that were touched, and to which memory they belong
  *
- * A block is asked for by the page that was touched last. Where a block lies that nobody touched is asked only when
- * somebody wants to know: with 128 GiB of them it takes 16 ms. maps is read each time, numa_maps, for which the
- * kernel walks all page tables, seldom.
+ * A block is located by the page that was touched last. A block that was not touched is located only on
+ * request: with 128 GiB of them it takes 16 ms. maps is read each time, numa_maps seldom, because the kernel
+ * walks all page tables for it.
  */
 
 static int locate_some(HintFaults *faults, Touches *touches, size_t n)
@@ -205,7 +205,7 @@ static int locate_some(HintFaults *faults, Touches *touches, size_t n)
     return 0;
 }
 
-/* Whether a block was touched in this round, or is in what was asked for. Blocks, samples and ranges ascend. */
+/* Whether a block was touched in this round, or was asked for. Blocks, samples and ranges ascend. */
 static bool is_asked(const EvidenceFinds *finds, const TouchBlock *block, size_t *sample, size_t *range)
 {
     const uint64_t number = block->address / TOUCHES_BLOCK_BYTES;
@@ -220,13 +220,13 @@ static bool is_asked(const EvidenceFinds *finds, const TouchBlock *block, size_t
            (*range < finds->n_asked && finds->asked[*range].start <= block->address);
 }
 
-/* Those that are not asked about may have been moved since they were. */
+/* The node of a block that is not asked about is not known any more: the block may have been moved. */
 static int locate(HintFaults *faults, EvidenceFinds *finds)
 {
     Touches *touches = &finds->touches;
     size_t n = 0, sample = 0, range = 0;
 
-    /* Pretend nodes have no memory of their own. */
+    /* Emulated nodes have no memory of their own. */
     if (faults->target.topology->rehearsal > 0)
         return 0;
     for (size_t i = 0; i < touches->n_blocks; i++) {
@@ -245,7 +245,7 @@ static int locate(HintFaults *faults, EvidenceFinds *finds)
     return locate_some(faults, touches, n);
 }
 
-/* What cannot be read is not known, and nothing of it is moved then (I10). */
+/* Regions that cannot be read are not known, and nothing in them is moved (I10). */
 static int find_regions(HintFaults *faults, uint64_t now_usec, MemoryRegions *known)
 {
     bool described = now_usec >= faults->places.describe_usec;
@@ -265,8 +265,8 @@ static int find_regions(HintFaults *faults, uint64_t now_usec, MemoryRegions *kn
     return 0;
 }
 
-/* Fills in the nodes of the blocks, and the regions. After touches_gather() of a round with samples. 0,
- * EVIDENCE_E_GONE, or -errno. */
+/* Fills in the nodes of the blocks, and the regions; called after touches_gather() in a round with samples.
+ * 0, EVIDENCE_E_GONE, or -errno. */
 static int find_places(HintFaults *faults, uint64_t now_usec, EvidenceFinds *finds)
 {
     int r = locate(faults, finds);
@@ -289,8 +289,8 @@ static int take(void *userdata, const FaultSample *sample)
     const TopologyCpu *cpu = NULL;
     Touch touch = {.address = sample->address, .tid = sample->tid, .cpu_node = NODE_NONE};
 
-    /* Before pages are protected the only faults are first touches: they say who has set memory up, which may be
-     * anybody. */
+    /* Before pages are protected, the only faults are first touches. They show which thread has set memory
+     * up, which may be any. */
     if (sample->pid != taking->faults->target.pid || !taking->faults->protected)
         return 0;
     if (sample->cpu <= INT32_MAX)
@@ -300,8 +300,8 @@ static int take(void *userdata, const FaultSample *sample)
     return touches_add(taking->touches, &touch);
 }
 
-/* Whether somebody else protects pages, too. Only blocks that were written in earlier rounds say something: a page
- * that was read first after it was protected never has the bit. */
+/* Whether somebody else protects pages, too. Only blocks written in earlier rounds tell: a page that was
+ * first read after it was protected never has the bit. */
 static int watch(HintFaults *faults, const Touches *touches)
 {
     uint64_t written[WATCHED];
@@ -320,7 +320,7 @@ static int watch(HintFaults *faults, const Touches *touches)
     return faults->n_suspicious >= SUSPICIOUS_MAX ? EVIDENCE_E_TRACKED : 0;
 }
 
-/* Everything up to protecting again. */
+/* All of a round up to protecting again. */
 static int count(HintFaults *faults, const EvidenceNow *now, EvidenceFinds *finds, EvidenceRound *round)
 {
     Touches *touches = &finds->touches;
@@ -357,7 +357,7 @@ static int count(HintFaults *faults, const EvidenceNow *now, EvidenceFinds *find
  * Protecting
  */
 
-/* Of its memory, what is in small pages; all of it when that cannot be read. */
+/* Pages of its memory that are small ones; all of them when that cannot be read. */
 static uint64_t small_pages(const HintFaults *faults)
 {
     static const char *const huge[] = {"\nAnonHugePages:", "\nShmemPmdMapped:", "\nFilePmdMapped:"};
@@ -375,7 +375,7 @@ static uint64_t small_pages(const HintFaults *faults)
     return pages;
 }
 
-/* One that takes long may be an accident: whoever does it may have to wait for a CPU. */
+/* A single long protection may be an accident: the thread that protects may have to wait for a CPU. */
 static bool too_long(const HintFaults *faults)
 {
     if (faults->protected)

@@ -9,6 +9,6 @@
 
 uint64_t hint_pace_rest_usec(uint64_t cost_usec, uint32_t cpu_permille)
 {
-    /* A day of cost, so that nothing overflows. */
+    /* A cost of at most one day, so that nothing overflows. */
     return MIN(cost_usec, 86400000000U) * REST_FACTOR * 1000 / MAX(cpu_permille, CPU_PERMILLE_MIN);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Rings are kept in the order of their thread or CPU. Nobody is woken by them: they are read when a round ends.
+/* Rings are sorted by thread or CPU. They wake nobody: they are read when a round ends.
  *
- * What does not fit is lost at the end of a round, so the blocks touched last would never be seen; a longer sampling
- * period thins out small pages evenly instead. It is four times longer after a round with losses, and half as long when
- * the fullest ring was used to an eighth. Huge pages, with one fault each, are thinned out too; a process that has so
- * many small pages has few of these.
+ * A full ring loses samples at the end of a round, so the blocks touched last would never be seen. A longer
+ * sampling period thins out small pages evenly instead. It becomes four times longer after a round with
+ * losses, and half as long when the fullest ring was used to less than an eighth. Huge pages, with one fault
+ * each, are thinned out too; a process with so many small pages has few of these.
  *
- * What it does badly: inheriting events (one for all threads of a process, on each CPU) would do with few
- * descriptors, but only threads born later inherit. */
+ * What it does badly: inherited events (one for all threads of a process, on each CPU) would need few
+ * descriptors, but only threads created later inherit them. */
 
 #include "probe/hints/rings.h"
 
@@ -110,7 +110,7 @@ size_t hint_rings_n(const HintRings *rings)
     return rings->n_rings;
 }
 
-/* The kernel bounds what users lock for rings (kernel.perf_event_mlock_kb): with less they are smaller. */
+/* The kernel limits what users lock for rings (kernel.perf_event_mlock_kb). With less, rings are smaller. */
 static int ring_map(HintRings *rings, Ring *ring)
 {
     for (;; rings->data_pages /= 2) {
@@ -146,7 +146,7 @@ static int ring_open(HintRings *rings, int32_t id, Ring *ret)
     return 0;
 }
 
-/* Appends a ring. That a thread is gone or a CPU offline is no error. */
+/* Appends a ring. A thread that is gone or a CPU that is offline is no error. */
 static int add(HintRings *rings, int32_t id)
 {
     int r;
@@ -161,8 +161,8 @@ static int add(HintRings *rings, int32_t id)
     return r;
 }
 
-/* Both lists ascend. Kept rings move to the front, and new ones behind them; then all are sorted by insertion: there
- * are few new ones. */
+/* Both lists ascend. Kept rings move to the front, and new ones are added behind them. Insertion sort
+ * suffices, since new ones are few. */
 static int follow_threads(HintRings *rings, const pid_t *tids, size_t n_tids)
 {
     size_t before = rings->n_rings, kept = 0, old = 0;
@@ -203,7 +203,7 @@ static int open_cpus(HintRings *rings)
     return r;
 }
 
-/* Groups of version 1 have a hierarchy of their own for this, and say -EBADF to others. */
+/* Version 1 cgroups have a hierarchy of their own for this; a directory of another one fails with -EBADF. */
 static int follow_cpus(HintRings *rings)
 {
     int r;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The child of a process with threads may only make system calls, so that is all it does: no allocation, no stdio. What
- * it finds is written to a page it shares with us.
+/* The child of a process with threads may only make system calls, so it does nothing else: no allocation, no
+ * stdio. It writes its findings to a page that it shares with the daemon.
  *
- * In a child and not in ourselves, because soft-dirty bits of the daemon might be of use to somebody, and because a
- * kernel that does something else than expected then does it to the child.
+ * The trial runs in a child and not in the daemon for two reasons: somebody may need the soft-dirty bits of
+ * the daemon, and what a kernel that behaves unexpectedly does then happens to the child.
  *
- * A daemon may be killed while the child lives. The child has no part in what the daemon holds: it closes the
- * descriptors it was born with, the lock of the runtime directory among them, and ends with its parent. */
+ * The daemon may be killed while the child lives. So the child keeps nothing that the daemon holds. It closes
+ * the descriptors it inherited, the lock of the runtime directory among them, and ends with its parent. */
 
 #include "probe/hints/trial.h"
 
@@ -27,7 +27,7 @@
 #define N_PAGES    1024U
 #define RING_PAGES 16U
 
-/* Bit of an entry of pagemap. */
+/* Bit of a pagemap entry. */
 #define SOFT_DIRTY (1ULL << 55)
 
 static void fail(HintTrial *trial, HintTrialOutcome outcome, int error)
@@ -52,7 +52,7 @@ static void need_soft_dirty(HintTrial *trial, const char *pages, size_t page)
                       (ssize_t)sizeof(entry))
         fail(trial, HINT_TRIAL_NO_PROC, errno);
     (void)close(fd);
-    /* It has just been written to. */
+    /* The page has just been written. */
     if (!(entry & SOFT_DIRTY))
         fail(trial, HINT_TRIAL_NO_SOFT_DIRTY, 0);
 }
@@ -85,7 +85,7 @@ static struct perf_event_mmap_page *open_ring(HintTrial *trial, size_t page)
     return p;
 }
 
-/* Empties the ring. Returns how many pages were told of. */
+/* Empties the ring. Returns how many of its samples are of these pages. */
 static size_t count(struct perf_event_mmap_page *head, const char *pages, size_t page)
 {
     const FaultRing ring = {(const uint8_t *)head + page, RING_PAGES * page};
@@ -117,11 +117,11 @@ static void child(HintTrial *trial)
     begin = time_now_usec();
     touch(pages, page);
     usec = time_now_usec() - begin;
-    /* Some may have been told as part of something larger; none is not some. */
+    /* Some writes may be part of a larger fault, but not most of them. */
     if (count(head, pages, page) < N_PAGES / 2)
         fail(trial, HINT_TRIAL_NO_SAMPLES, 0);
     trial->fault_nsec = (uint32_t)MIN(usec * NSEC_PER_USEC / N_PAGES + 1, UINT32_MAX);
-    /* The child's other pages take their part of the time: an upper bound. */
+    /* The child's other pages take part of the time, so this is an upper bound. */
     trial->protect_nsec = (uint32_t)MIN(protect(trial) * NSEC_PER_USEC / N_PAGES + 1, UINT32_MAX);
     fail(trial, HINT_TRIAL_WORKS, 0);
 }
@@ -129,7 +129,7 @@ static void child(HintTrial *trial)
 void hint_trial_detach(pid_t parent)
 {
     closefrom(STDERR_FILENO + 1);
-    /* A parent that ended before the first call is told of by the second. */
+    /* The second call detects a parent that ended before the first. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
         _exit(0);
 }

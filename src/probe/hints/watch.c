@@ -9,13 +9,13 @@
 
 #include <string.h>
 
-/* Mappings looked at. One is enough to tell; a few more because one may be new. */
+/* Mappings checked. One is enough to tell; a few more, because one may be new. */
 #define MAPPINGS_MAX 64U
 
-/* Pages that say something, at least. */
+/* Fewest pages that allow a conclusion. */
 #define PAGES_MIN 4U
 
-/* Bits of an entry of pagemap. */
+/* Bits of a pagemap entry. */
 #define SOFT_DIRTY (1ULL << 55)
 #define PRESENT    (1ULL << 63)
 
@@ -24,8 +24,8 @@ typedef struct Mappings {
     size_t n;
 } Mappings;
 
-/* Private writable ones: what a program works on. Not the stack, which execve(2) leaves without the mark of a new
- * mapping. */
+/* Private writable mappings, which hold the data of a program. Not the stack, which execve(2) leaves without the bits
+ * of a new mapping. */
 static int add_mapping(void *userdata, const char *line)
 {
     Mappings *mappings = userdata;
