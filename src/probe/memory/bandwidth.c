@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define RESCTRL "sys/fs/resctrl"
-/* Levels of cache that a CPU may have. */
+/* Caches that a CPU may list. */
 #define CACHES_MAX 8U
 
 void bandwidth_done(Bandwidth *bandwidth)
@@ -25,7 +25,7 @@ void bandwidth_done(Bandwidth *bandwidth)
     *bandwidth = (Bandwidth){0};
 }
 
-/* A file that holds one number and nothing else: resctrl writes words where it has none. */
+/* Reads a file that holds one number and nothing else; resctrl writes words where it has none. */
 static bool read_number(int root_fd, const char *path, uint64_t *ret)
 {
     char text[32];
@@ -37,7 +37,7 @@ static bool read_number(int root_fd, const char *path, uint64_t *ret)
 
 /* The domains */
 
-/* The id of the cache of level 3 of a CPU: resctrl counts by that. */
+/* The id of the level 3 cache of a CPU, by which resctrl counts. */
 static bool cache_of(int root_fd, uint32_t cpu, uint32_t *ret)
 {
     for (uint32_t i = 0; i < CACHES_MAX; i++) {
@@ -86,7 +86,7 @@ int bandwidth_find(int root_fd, const Topology *topology, Bandwidth *ret)
         int cpu = hwloc_bitmap_first(topology->llcs[i].cpus);
         uint32_t cache;
 
-        /* One CPU of each last-level cache is asked. */
+        /* One CPU of each last-level cache is enough. */
         if (cpu >= 0 && cache_of(root_fd, (uint32_t)cpu, &cache))
             r = add_cache(&bandwidth, cache, i);
     }
@@ -101,7 +101,7 @@ int bandwidth_find(int root_fd, const Topology *topology, Bandwidth *ret)
 
 /* The counters */
 
-/* Of a group, whose directory is `group`; without a number for this domain it counts for nothing. */
+/* Adds the group in the directory `group`; a group without a number for this domain is not counted. */
 static void add_group(int root_fd, const char *group, BandwidthDomain *domain)
 {
     char path[512];
@@ -121,7 +121,7 @@ static void add_group(int root_fd, const char *group, BandwidthDomain *domain)
     }
 }
 
-/* Beside groups there are files, and directories that are none. */
+/* There are also files, and directories that are no groups. */
 static bool is_group(int fd, const char *name)
 {
     struct stat st;
@@ -131,8 +131,8 @@ static bool is_group(int fd, const char *name)
            S_ISDIR(st.st_mode);
 }
 
-/* Returns whether the group of all that are in no other has a number for any domain; others are not asked for those of
- * which it has none. */
+/* Reads the default group, whose tasks are in no other group. Returns whether it has a number for any domain;
+ * other groups are read only for domains for which it has one. */
 static bool read_root_group(int root_fd, Bandwidth *bandwidth)
 {
     bool any = false;

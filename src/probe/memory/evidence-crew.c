@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One lock for everything but the rounds. An entry that is RUNNING belongs to the thread that makes its round, else to
- * the owner of the lock:
+/* One lock protects everything but the rounds. An entry that is RUNNING belongs to the thread that makes its
+ * round, any other to the holder of the lock:
  *
  *     IDLE -- due --> RUNNING -- round made --> IDLE
  *       |                |`---- failed or gone --> OVER
  *       `--- dropped ----+------------------------> the entry goes
  *
- * A dropped entry is freed by whoever finds it not running: the session by a thread of the crew, because closing
- * rings takes its time. */
+ * A dropped entry is freed by the first thread of the crew that finds it not running: closing rings takes time. */
 
 #include "probe/memory/evidence-crew.h"
 
@@ -18,16 +17,16 @@
 #include <fcntl.h>
 #include <sys/eventfd.h>
 
-/* Processes that were looked at once and are remembered for that: older ones are forgotten first. */
+/* Processes remembered as examined; the oldest are forgotten first. */
 #define MARKS_MAX 1024U
 
-/* Between two rounds while they are held back, at most: whether it has stopped to grow is seen by two of them.
- * While memory moves nothing can be done with what they say, and when that is over there is one at once. Choices
- * of ours. */
+/* Longest time between two rounds that are held back: it takes two to see that a process no longer grows. And
+ * shortest time between two while its memory moves: their findings are useless then, and one is due at once
+ * when the moving ends. Choices of ours. */
 #define HELD_USEC        50000U
 #define HELD_MOVING_USEC 300000U
 
-/* At the end, a round under way gets that long. */
+/* How long the end waits for a round under way. */
 #define END_USEC 500000U
 
 typedef enum EntryState {
@@ -46,7 +45,7 @@ typedef struct Entry {
     uint64_t made_usec; /* when the last round began */
     uint64_t due_usec;
     EntryState state;
-    bool moved; /* its pages were, until after the last round */
+    bool moved; /* its pages were moved, and no round was made since */
     bool dropped;
 } Entry;
 
@@ -66,7 +65,7 @@ struct EvidenceCrew {
     bool ending;
 };
 
-/* Whether as many rounds are under way for this user as may be. */
+/* Whether this user has as many rounds under way as it may. */
 static bool is_user_busy(const EvidenceCrew *crew, uid_t uid)
 {
     size_t n = 0;
@@ -76,8 +75,8 @@ static bool is_user_busy(const EvidenceCrew *crew, uid_t uid)
     return n >= EVIDENCE_CREW_USER_MAX;
 }
 
-/* The entry whose turn it is: dropped ones first, then the one longest due, in a tie the lowest pid. *ret_wait_usec:
- * until when there is nothing to do. */
+/* The next entry: dropped ones first, then the one due for longest, in a tie the lowest pid. If NULL,
+ * *ret_until_usec says until when there is nothing to do. */
 static Entry *find_due(const EvidenceCrew *crew, uint64_t now_usec, uint64_t *ret_until_usec)
 {
     uint64_t until = UINT64_MAX;
@@ -102,7 +101,7 @@ static Entry *find_due(const EvidenceCrew *crew, uint64_t now_usec, uint64_t *re
     return best;
 }
 
-/* Without the lock. */
+/* Called without the lock. */
 static int make_round(const EvidenceCrew *crew, Entry *entry, const EvidenceNow *now, EvidenceRound *round)
 {
     if (!entry->session) {
@@ -114,8 +113,8 @@ static int make_round(const EvidenceCrew *crew, Entry *entry, const EvidenceNow 
     return evidence_round(entry->session, now, round);
 }
 
-/* The period may have become another one since the last round. One that was held back had no samples made, so to
- * wait for long would be in vain. */
+/* The period may have changed since the last round. A round that was held back made no samples, so a long
+ * wait would gain nothing. */
 static void set_due(Entry *entry)
 {
     const EvidenceRound *last = &entry->report.last;
@@ -157,7 +156,7 @@ static void remove_entry(EvidenceCrew *crew, const Entry *entry)
         }
 }
 
-/* With the lock, which is let go meanwhile. */
+/* Called with the lock, which is released meanwhile. */
 static void work_on(EvidenceCrew *crew, Entry *entry)
 {
     EvidenceSession *ended = NULL;
@@ -184,7 +183,7 @@ static void work_on(EvidenceCrew *crew, Entry *entry)
     (void)evidence_end(ended);
     (void)pthread_mutex_lock(&crew->lock);
     crew->n_running--;
-    /* Another of its user may have its turn. */
+    /* Another process of its user may be next. */
     (void)pthread_cond_broadcast(&crew->changed);
     entry->report.outcome = r;
     entry->state = r == 0 ? ENTRY_IDLE : ENTRY_OVER;
@@ -244,7 +243,7 @@ int evidence_crew_new(const EvidenceMachine *machine, int root_fd, Topology *top
     return 0;
 }
 
-/* Returns whether all threads have ended. Rounds that are under way are waited for, but one that hangs not for ever. */
+/* Returns whether all threads have ended. Waits for rounds under way, but not for ever. */
 static bool end_threads(EvidenceCrew *crew)
 {
     uint64_t until = time_now_usec() + END_USEC;
@@ -321,7 +320,7 @@ static int add_locked(EvidenceCrew *crew, const EvidenceSubject *subject)
         return -EEXIST;
     if (crew->n_entries == EVIDENCE_CREW_MAX)
         return -E2BIG;
-    /* As many threads as there are processes, at most. */
+    /* At most as many threads as processes. */
     r = crew->n_threads <= crew->n_entries ? start_thread(crew) : 0;
     if (r < 0)
         return r;

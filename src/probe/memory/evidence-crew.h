@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Looks at many processes beside the event loop: a few threads make the rounds of evidence.h as they fall due.
- * Whoever owns the crew says which processes, what has changed about them, and looks at what was found; it never
- * waits. Not for several threads at once. */
+/* Examines many processes beside the event loop: a few threads make the rounds of evidence.h when they are
+ * due. The owner of the crew names the processes, reports what has changed about them, and reads what was
+ * found; it never waits. Not for several threads at once. */
 
 #include "probe/memory/evidence.h"
 
-/* Rounds made at a time; a process that keeps one waiting takes one of the threads away until it lets go. So of one
- * user there are only a few: others are looked at whatever the processes of three users do. */
+/* Rounds made at a time. A process that blocks a round keeps one of the threads until it lets go. So each
+ * user gets only a few: the processes of three users cannot keep others from being examined. */
 #define EVIDENCE_CREW_THREADS  12U
 #define EVIDENCE_CREW_USER_MAX 3U
 
-/* Processes looked at, at most. */
+/* Most processes examined at a time. */
 #define EVIDENCE_CREW_MAX 256U
 
 typedef struct EvidenceCrew EvidenceCrew;
 
-/* `root_fd` is duplicated, a reference to the topology is taken. Threads begin with the first process. 0 or
- * -errno. */
+/* Duplicates `root_fd` and takes a reference to the topology. Threads start with the first process. 0 or -errno. */
 int evidence_crew_new(const EvidenceMachine *machine, int root_fd, Topology *topology, EvidenceCrew **ret);
 
-/* Rounds under way that hang cannot be ended: what they use is left to them. Returns NULL. */
+/* Rounds that hang cannot be ended: what they use is left to them. Returns NULL. */
 EvidenceCrew *evidence_crew_free(EvidenceCrew *crew);
 
 typedef struct EvidenceSubject {
@@ -29,44 +28,44 @@ typedef struct EvidenceSubject {
     pid_t pid, parent;
     uint64_t start_ticks;
     uid_t uid;
-    bool insist; /* the kind was asked for by name */
+    bool insist; /* the kind was requested by name */
 } EvidenceSubject;
 
-/* Begins to look at a process. That it, or its parent, was looked at by this crew before is remembered: its
- * soft-dirty bits look used because of that. 0; -EEXIST: it is looked at already; -E2BIG: too many; -ENOMEM; -errno
- * when no thread can be had. */
+/* Begins to examine a process. The crew remembers processes that it examined by write faults, because the
+ * soft-dirty bits of these and of their children then look used. 0; -EEXIST: it is examined already; -E2BIG:
+ * too many; -ENOMEM; -errno when no thread can be started. */
 int evidence_crew_add(EvidenceCrew *crew, const EvidenceSubject *subject);
 
-/* Ends it, as soon as a round under way lets go. 0 or -ENOENT. */
+/* Stops examining it, as soon as a round under way ends. 0 or -ENOENT. */
 int evidence_crew_drop(EvidenceCrew *crew, pid_t pid);
 
-/* Says what has changed: all of `now` but its time. The period is from the last round on; when its pages are moved
- * no more, the next round is made at once. Returns 1 when a round is under way, which does not know it yet, else 0;
- * -ENOENT. */
+/* Reports what has changed: all of `now` but its time. The period counts from the last round. When its pages
+ * are no longer moved, the next round is due at once. Returns 1 when a round is under way, which does not
+ * know it yet, else 0; -ENOENT. */
 int evidence_crew_tell(EvidenceCrew *crew, pid_t pid, const EvidenceNow *now);
 
-/* What is known of the looking itself. */
+/* What is known of the examination itself. */
 typedef struct EvidenceReport {
     EvidenceKind kind;
-    int outcome;        /* 0: it goes on; else EVIDENCE_E_... or -errno: it is over */
+    int outcome;        /* 0: it continues; else EVIDENCE_E_... or -errno: it is over */
     EvidenceRound last; /* the last round */
-    uint64_t n_rounds;  /* made */
+    uint64_t n_rounds;
     uint64_t n_samples, n_lost;
-    uint64_t cost_usec;        /* CPU time of ours */
+    uint64_t cost_usec;        /* our CPU time */
     uint64_t target_usec;      /* what it cost the process, estimated */
-    uint64_t protect_max_usec; /* the longest it was held up */
+    uint64_t protect_max_usec; /* the longest stop of the whole process */
 } EvidenceReport;
 
-/* Lets `look` see what is known of a process; `session` NULL: there is none (yet, or any more). Returns its result;
- * -ENOENT; -EAGAIN: a round is being made just now, ask again in the next tick. */
+/* Passes what is known of a process to `look`; `session` NULL: there is none (yet, or any more). Returns its
+ * result; -ENOENT; -EAGAIN: a round is being made, ask again in the next tick. */
 int evidence_crew_look(EvidenceCrew *crew, pid_t pid,
                        int (*look)(void *userdata, const EvidenceReport *report, EvidenceSession *session),
                        void *userdata);
 
-/* Readable when a round has counted something, or the looking at a process is over; to be waited for, and cleared
- * before looking. */
+/* Becomes readable when a round has counted something, or the examination of a process is over. To be polled,
+ * and cleared before looking. */
 int evidence_crew_fd(const EvidenceCrew *crew);
 void evidence_crew_clear(EvidenceCrew *crew);
 
-/* CPU time of all rounds so far, those of processes that were dropped, too. */
+/* CPU time of all rounds so far, including those of dropped processes. */
 uint64_t evidence_crew_cost_usec(EvidenceCrew *crew);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A process whose memory is looked at, and its threads. */
+/* A process whose memory is examined, and its threads. */
 
 #include "base/root.h"
 #include "probe/memory/evidence.h"
@@ -63,8 +63,8 @@ static int list_threads(int proc_fd, pid_t **tids, size_t *capacity, size_t *ret
     return r == 0 && *ret_n == 0 ? EVIDENCE_E_GONE : r;
 }
 
-/* Numbers of threads are used again late, so one that is born and ends between two rounds under the number of
- * another is taken for that: it counts for its samples only. */
+/* TIDs are reused late. A thread that starts and ends between two rounds under the TID of another is taken
+ * for that one, which affects only its samples. */
 int evidence_follow_threads(int proc_fd, pid_t pid, Touches *touches, pid_t **tids, size_t *capacity,
                             size_t *ret_n)
 {

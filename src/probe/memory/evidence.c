@@ -19,7 +19,7 @@ struct EvidenceSession {
 
 static const EvidenceOps *const all_ops[] = {&evidence_write, &evidence_kernel};
 
-/* Residency, as good as no evidence of who uses it, can always be had. */
+/* Residency always works, and is as good as no evidence of use. */
 int evidence_detect(int root_fd, bool live, EvidenceMachine *ret)
 {
     EvidenceMachine machine = {.abilities[EVIDENCE_RESIDENCY].works = true,
@@ -77,7 +77,7 @@ int evidence_begin(const EvidenceMachine *machine, EvidenceKind kind, const Evid
 
     if (kind != EVIDENCE_WRITE && kind != EVIDENCE_KERNEL)
         return -EOPNOTSUPP;
-    /* The kernel's own may have begun to work since the machine was looked at. */
+    /* The kernel's own evidence may have begun to work since it was tried. */
     if (kind == EVIDENCE_WRITE && !machine->abilities[kind].works)
         return -EOPNOTSUPP;
     session = calloc(1, sizeof(*session));

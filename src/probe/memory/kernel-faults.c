@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Evidence A, the kernel's own NUMA faults, while its balancing is on (kernel.numa_balancing). The kernel unmaps
- * windows of a process's memory and counts who faults them in again; its averages per thread and node are read from
- * sched.
+/* Evidence A, the kernel's own NUMA faults, while its balancing is on (kernel.numa_balancing). The kernel
+ * unmaps windows of a process's memory and counts which threads fault them in again. Its averages per thread
+ * and node are read from sched.
  *
- * They replace the averages in the table: these are averages already, of the same making (P11). There are no blocks, so
- * that what several nodes are to have is left to the kernel.
+ * They replace the averages in the table, because they are averages of the same kind already (P11). They know
+ * no blocks, so memory for several nodes is left to the kernel.
  *
  * 6.6 us per thread and round. */
 
@@ -18,7 +18,7 @@
 
 #include <stdio.h>
 
-/* The share of one CPU that reading may take: one part in so many. */
+/* Reading takes at most one part in so many of a CPU. */
 #define SHARE 1000U
 
 typedef struct KernelFaults {
@@ -47,7 +47,7 @@ static void detect(int root_fd, bool live, EvidenceMachine *machine)
     } else if (root_read(root_fd, "proc/sys/kernel/numa_balancing", text, SCHED_NUMA_TEXT_SIZE) < 0) {
         cannot(machine, "this kernel has no NUMA balancing");
     } else if (!scan_u64(&s, &mode) || !(mode & 1)) {
-        /* 2 is tiering alone: it moves between kinds of memory, and counts no accesses. */
+        /* 2 is tiering alone: it moves pages between kinds of memory, and counts no accesses. */
         cannot(machine, "the kernel's NUMA balancing is off (kernel.numa_balancing)");
     } else {
         machine->kernel_balances = true;
@@ -119,7 +119,8 @@ static void take(const KernelFaults *faults, TouchThread *thread)
         buddy_classify(thread->buddy.class, sums[FAULTS_KIND_PRIVATE], sums[FAULTS_KIND_SHARED]);
 }
 
-/* Reads one thread. What cannot be read or understood leaves it as it was (I10). */
+/* Reads one thread. A thread that cannot be read or parsed stays as it was (I10). Returns 1 if it was read, 0
+ * or -errno. */
 static int read_thread(KernelFaults *faults, TouchThread *thread)
 {
     char path[32];

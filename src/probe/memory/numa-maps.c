@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A line is an address, a memory policy that may have blanks in it, and words key=value; blanks in file names are
- * escaped by the kernel.
+/* A line is an address, a memory policy that may contain blanks, and words key=value; the kernel escapes
+ * blanks in file names.
  *
  *     7f2c00000000 default anon=512 dirty=512 active=0 N0=384 N1=128 kernelpagesize_kB=4
  *     7f2c40000000 default file=/memfd:heap\040(deleted) dirty=100 mapmax=2 N1=100 kernelpagesize_kB=4
  *     7f2c50000000 default file=/usr/lib/libc.so.6 anon=2 dirty=2 mapped=8 mapmax=40 N0=10 kernelpagesize_kB=4
  *
- * The first has 1.5 MiB on node 0 and 0.5 MiB on node 1, the second 200 KiB on node 1 (two processes map it), the third
- * 8 KiB on node 0: of ten pages two were written. A huge page of a transparent kind counts as its small pages, one of
- * hugetlbfs as one, with kernelpagesize_kB=2048.
+ * The first mapping has 1.5 MiB on node 0 and 0.5 MiB on node 1. The second has 200 KiB on node 1 (two
+ * processes map it). The third has 8 KiB on node 0: two of its ten pages were written. A transparent huge
+ * page counts as its small pages, one of hugetlbfs as one page, with kernelpagesize_kB=2048.
  *
- * Which of the pages of a node were written is not said where there are others; they are taken to be spread evenly. */
+ * If only some pages were written, the text does not say on which nodes. They are taken to be spread evenly. */
 
 #include "probe/memory/numa-maps.h"
 
@@ -23,7 +23,7 @@
 
 #include <string.h>
 
-/* Counts are below this, so that a product of two fits; 16 TiB of small pages in one mapping. */
+/* Page counts are below this, so that a product of two fits; 16 TiB of small pages in one mapping. */
 #define PAGES_MAX (1ULL << 32)
 
 /* 16 GiB, the largest huge page of any architecture. */
@@ -34,7 +34,7 @@ static bool scan_count(const char **p, uint64_t *ret)
     return scan_u64(p, ret) && *ret < PAGES_MAX && (**p == ' ' || **p == '\0');
 }
 
-/* A word "N0=384". Returns 0, 1: it is none; -EINVAL. */
+/* A word "N0=384". Returns 0; 1: it is another word; -EINVAL. */
 static int scan_node(const char *word, uint64_t *ret_node, uint64_t *ret_pages)
 {
     if (!scan_word(&word, "N") || !scan_u64(&word, ret_node) || *word++ != '=')
@@ -42,7 +42,7 @@ static int scan_node(const char *word, uint64_t *ret_node, uint64_t *ret_pages)
     return *ret_node < NUMA_MAPS_NODES_MAX && scan_count(&word, ret_pages) ? 0 : -EINVAL;
 }
 
-/* Takes in what one word says; most say nothing that is wanted here. 0 or -EINVAL. */
+/* Takes in one word; most are of no use here. 0 or -EINVAL. */
 static int read_word(const char *word, NumaMapsLine *mapping)
 {
     uint64_t node, pages, kb;
@@ -71,7 +71,7 @@ static int read_word(const char *word, NumaMapsLine *mapping)
     return 0;
 }
 
-/* The kernel's own balancing works with no policy, and with one that asks for it. */
+/* The kernel balances memory with no policy, and with one that asks for it; all other memory is bound. */
 static bool is_bound(const char *policy)
 {
     size_t len = strcspn(policy, " ");
@@ -79,7 +79,7 @@ static bool is_bound(const char *policy)
     return !(len == 7 && strncmp(policy, "default", len) == 0) && !memmem(policy, len, "balancing", 9);
 }
 
-/* Somebody chose its nodes, also where the kernel may balance it among these; local allocation chooses none. */
+/* Whether somebody chose its nodes, even if the kernel may balance it among these. Local allocation chooses none. */
 static bool names_nodes(const char *policy)
 {
     return strncmp(policy, "default", 7) != 0 && strncmp(policy, "local", 5) != 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Two texts are read one after the other, and the process may map and unmap in between. A line of numa_maps counts only
- * for a region that begins where it does; the rest is told at the next reading.
+/* The two texts are read one after the other, and the process may map and unmap in between. A line of
+ * numa_maps counts only for a region that begins at its address; the next reading tells the rest.
  *
- * A mapping of a file on a tmpfs other than /dev/shm counts as a file: nothing in these texts tells it from one on a
- * disk. */
+ * A file mapped from a tmpfs other than /dev/shm counts as a file: nothing in these texts tells it from one
+ * on a disk. */
 
 #include "probe/memory/region-maps.h"
 
@@ -26,8 +26,8 @@ static RegionKind kind_of_file(const ProcMaps *mapping)
     return has_prefix(mapping->path, "/dev/") ? REGION_KIND_DEVICE : REGION_KIND_FILE;
 }
 
-/* Other names in brackets are pages of the kernel itself, as [vdso]; and so is what has an inode and no path, as
- * anon_inode:[io_uring]. */
+/* Other names in brackets are pages of the kernel itself, such as [vdso]. So are mappings with an inode and
+ * no path, such as anon_inode:[io_uring]. */
 static RegionKind kind_of(const ProcMaps *mapping)
 {
     const char *path = mapping->path;
@@ -76,7 +76,7 @@ int region_maps_describe(MemoryRegions *regions, const char *line)
     if (!region || region->start != said.address)
         return 1;
     region->bound = said.bound;
-    /* Pages of no file that show in both, as of a device, are not counted in numa_maps. */
+    /* Pages without a file that show in both texts, as of a device, are not counted in numa_maps. */
     region->resident_bytes = MIN(said.pages * said.page_bytes, region->end - region->start);
     if (said.huge)
         region->kind = REGION_KIND_HUGETLB;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Where the memory of the processes lies that are to be placed, which of it they share, and how much the nodes have
- * left.
+/* Measures where the memory of the processes to be placed lies, which of it they share, and how much the
+ * nodes have free.
  *
- * numa_maps and maps are read aside (probe/tasks/aside.h): they may be megabytes and take seconds, and the process can
- * hang its reader. The thread hands back sums only. What takes longer than a moment is asked for again at the next
- * discovery; of processes of which nothing is known yet, at the next tick, because their first home waits for it.
+ * Other threads read numa_maps and maps (probe/tasks/aside.h): these may be megabytes and take seconds, and
+ * the process can hang its reader. The thread returns sums only. What takes longer than a moment is asked for
+ * again at the next discovery. If nothing is known of a process yet, that is done at the next tick, because
+ * its first home waits for it.
  *
- * A reading is a dozen system calls (directory, stat, file) and two more for each page of text; readings are spaced
- * by what they cost, and one discovery makes no more than a few milliseconds of them, in turn. Where nobody's memory
- * is wanted there is no system call at all. */
+ * A reading takes a dozen system calls (directory, stat, file) and two more for each page of text. Readings
+ * are spaced by what they cost, and one discovery makes no more than a few milliseconds of them, in turn.
+ * Where no memory is wanted there is no system call at all. */
 
 #include "probe/memory/residency.h"
 
@@ -28,19 +29,21 @@
 #include <stdio.h>
 #include <string.h>
 
-/* CPU time of the readings of one discovery; the last one may exceed it. Once a second that is half a percent, which
- * only a crowd of new processes takes; in the ticks between, which go on with the crowd, a fifth of that each. */
+/* CPU time of the readings of one discovery; the last one may exceed it. Once a second that is half a
+ * percent, which only a crowd of new processes uses up. The ticks between discoveries, which continue with
+ * that crowd, have a fifth of it each. */
 #define PASS_NSEC     (NSEC_PER_SEC / 200)
 #define CATCH_UP_NSEC (PASS_NSEC / 5)
 
-/* A reading that takes longer is fetched at the next discovery, and so are all after so many such waits. Less than
- * for texts: these are long because they are large, not because something is wrong. */
+/* A reading that takes longer than WAIT_USEC is fetched at the next discovery. So are all readings after
+ * waits of BUDGET_USEC. Both are less than for command lines: a reading takes long because it is large, not
+ * because something is wrong. */
 #define WAIT_USEC   5000U
 #define BUDGET_USEC 20000U
-/* Of 100 GiB in small pages it takes ten seconds. */
+/* A reading of 100 GiB in small pages takes ten seconds. */
 #define GIVE_UP_USEC (30 * USEC_PER_SEC)
 
-/* So many threads are asked for the kernel's groups, and so many groups kept. */
+/* Threads asked for the kernel's groups, and groups kept, at most. */
 #define KERNEL_GROUPS_THREADS   16U
 #define KERNEL_GROUPS_MAX       8U
 #define KERNEL_GROUPS_TEXT_SIZE 160U
@@ -54,7 +57,7 @@ typedef struct Reading {
     };
 } Reading;
 
-/* One, and what ends a text. */
+/* A Reading and a terminator. */
 #define TEXT_SIZE (sizeof(Reading) + 1)
 
 uint64_t residency_wait_usec(uint64_t age_usec, uint64_t cost_usec, double roots)
@@ -63,7 +66,7 @@ uint64_t residency_wait_usec(uint64_t age_usec, uint64_t cost_usec, double roots
 
     if (age_usec < RESIDENCY_OLD_USEC)
         return MAX(MAX(age_usec, RESIDENCY_YOUNG_USEC), cost_usec * RESIDENCY_YOUNG_SHARE);
-    /* A day, so that nothing overflows. */
+    /* At most a day, so that nothing overflows. */
     return MAX(RESIDENCY_OLD_USEC, (uint64_t)MIN(wait, 86400.0 * USEC_PER_SEC));
 }
 
@@ -71,9 +74,9 @@ uint64_t residency_wait_usec(uint64_t age_usec, uint64_t cost_usec, double roots
 typedef struct Pass {
     Probe *probe;
     World *world;
-    double roots;   /* of the costs of all of whom something is wanted */
-    unsigned wants; /* of anybody */
-    bool first;     /* only those who have never been looked at */
+    double roots;   /* as of residency_wait_usec(), over all processes of which something is wanted */
+    unsigned wants; /* of all processes together */
+    bool first;     /* only processes that were never measured */
     uint64_t spent_nsec;
     size_t n_late;
 } Pass;
@@ -83,7 +86,7 @@ static double root(const SeenProcess *seen)
     return sqrt((double)seen->memory_cost_usec);
 }
 
-/* Forgets what is not in `kept`. Without memory to be had this cannot fail. */
+/* Forgets what is not in `kept`. This allocates nothing, so it cannot fail. */
 static void forget(const World *world, Process *process, unsigned kept)
 {
     if (!(kept & PROBE_MEMORY_NODES))
@@ -92,7 +95,7 @@ static void forget(const World *world, Process *process, unsigned kept)
         process->shared = NULL;
 }
 
-/* An AsideReader that leaves a Reading: in the thread set aside, or here. */
+/* An AsideReader that leaves a Reading. Runs in a thread of its own, or here. */
 static ssize_t read_file(int dir_fd, const char *file, char *buf, size_t size)
 {
     uint64_t begin_nsec = time_thread_cpu_nsec();
@@ -110,7 +113,7 @@ static ssize_t read_file(int dir_fd, const char *file, char *buf, size_t size)
     return (ssize_t)sizeof(reading);
 }
 
-/* Leaves a reading in memory_text. Returns 0, or -EAGAIN: not yet; -errno. */
+/* Leaves a Reading in memory_text. Returns 0; -EAGAIN: not yet; -errno. */
 static int read_maps(Probe *probe, const Subject *subject, const Process *process, const SeenProcess *seen,
                      const char *file)
 {
@@ -148,7 +151,7 @@ static int take_nodes(const Pass *pass, Process *process, uint64_t *cost_nsec)
     return r;
 }
 
-/* Inserts a group where it belongs, unless it is there. */
+/* Inserts a group in order, unless it is there or there are KERNEL_GROUPS_MAX. */
 static void add(pid_t *groups, size_t *n, pid_t group)
 {
     size_t at = LOWER_BOUND(i, *n, groups[i] < group);
@@ -170,10 +173,11 @@ static bool read_group(Probe *probe, const Subject *subject, pid_t tid, pid_t *r
            sched_numa_parse_status(probe->status_text, ret) == 0;
 }
 
-/* Who works together, as the kernel found out from faults on the same pages: better than who maps the same memory,
- * since a mapping may lie idle. It is there only while the kernel's balancing is on. Some 10 us for each thread, and
- * no lock of the process. Sleepers have no faults: of many threads those that ran are asked. Writes words for
- * Process.shared (Ngid, P12), each with a blank before it: " ngid:711". Returns the CPU time it took in nanoseconds. */
+/* Which threads work together, as the kernel found out from faults on the same pages (Ngid, P12). That is
+ * better evidence than mapping the same memory, since a mapping may lie idle, but exists only while the
+ * kernel's balancing is on. Takes some 10 us for each thread, and no lock of the process. Sleeping threads
+ * have no faults, so of many threads those that ran are asked. Writes words for Process.shared, each with a
+ * blank before it: " ngid:711". Returns the CPU time it took in nanoseconds. */
 static uint64_t read_groups(Probe *probe, const World *world, const Process *process, const Subject *subject,
                             char *buf)
 {
@@ -233,7 +237,7 @@ static int read_wanted(const Pass *pass, Process *process, const SeenProcess *se
     return r;
 }
 
-/* What was known is true as of when it was measured, but not for ever. */
+/* What is known is true as of when it was measured, but does not stay so for ever. */
 static void come_back(Pass *pass, Process *process, const SeenProcess *seen)
 {
     pass->n_late++;
@@ -242,7 +246,7 @@ static void come_back(Pass *pass, Process *process, const SeenProcess *seen)
         forget(pass->world, process, PROBE_MEMORY_SHARED);
 }
 
-/* Says when to look again. */
+/* Sets when to measure again. */
 static void space(Pass *pass, const Process *process, SeenProcess *seen, uint64_t cost_nsec)
 {
     uint64_t now = pass->world->now_usec;
@@ -258,8 +262,8 @@ static void space(Pass *pass, const Process *process, SeenProcess *seen, uint64_
         now + residency_wait_usec(now - process->first_seen_usec, seen->memory_cost_usec, pass->roots);
 }
 
-/* Where memory lies that cannot be read is not known (I10): the process is gone, or not ours to see. Whom it shares
- * some with stays as it was, or it would be taken out of its group. */
+/* Where memory lies that cannot be read is not known (I10): the process is gone, or we may not read it.
+ * The shared memory stays as it was, or the process would be taken out of its group. */
 static int read_one(Pass *pass, Process *process, SeenProcess *seen, unsigned wants)
 {
     uint64_t cost_nsec = 0;
@@ -280,7 +284,7 @@ static int read_one(Pass *pass, Process *process, SeenProcess *seen, unsigned wa
     return 0;
 }
 
-/* Finds of whom something is wanted, and of whom it is due. */
+/* Finds the processes of which something is wanted, and those that are due. */
 static int find_due(Pass *pass, size_t *ret_n)
 {
     Probe *probe = pass->probe;
@@ -313,7 +317,7 @@ static int find_due(Pass *pass, size_t *ret_n)
     return 0;
 }
 
-/* Reads in turn, going on behind the one that was read last, until it has cost enough. */
+/* Reads in turn, starting behind the process that was read last, until it has cost enough. */
 static int read_due(Pass *pass, size_t n)
 {
     Probe *probe = pass->probe;
@@ -335,8 +339,8 @@ static int read_due(Pass *pass, size_t n)
     return 0;
 }
 
-/* Reads a file of the machine that stays open: *fd, which is -1 before; NULL: it does not. In a captured tree a file
- * that is gone could still be read. */
+/* Reads a file of the machine and keeps it open in *fd, which is -1 at first; `fd` NULL: not kept open. Nor
+ * is it in a captured tree, where a deleted file could still be read. */
 static ssize_t read_kept(const Probe *probe, const char *path, int *fd, char *buf, size_t size)
 {
     ssize_t n;
@@ -370,10 +374,10 @@ static NodeLoad read_node(Probe *probe, uint32_t os_index)
                       .free_known = true};
 }
 
-/* Without the file the kernel cannot. Bit 1 is for tiers of memory, which are not nodes to be placed on. */
+/* Without the file the kernel cannot balance. Bit 1 is for tiers of memory, which are not nodes to be placed on. */
 #define BALANCES_NODES 1U
 
-/* As `before`, when it cannot be read but is there. */
+/* Returns `before` if the file is there but cannot be read. */
 static bool read_balances(Probe *probe, bool before)
 {
     char text[32];
