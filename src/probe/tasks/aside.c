@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A wait that was shorter is not taken from the budget: so every read that does not hang is made, however many. */
+/* Shorter waits are not taken from the budget. So every read that does not hang is made, however many there are. */
 #define SHORT_WAIT_USEC 1000U
 
 /*          asked             read
@@ -39,8 +39,8 @@ typedef struct Slot {
     uint64_t answered; /* counts up, to find the oldest answer */
     uint64_t asked_usec;
     bool started;
-    bool hangs;    /* nobody wants the answer any more */
-    bool detached; /* the end did not wait for it: it has a reference */
+    bool hangs;    /* given up: nobody wants the answer any more */
+    bool detached; /* the end did not wait for it: it holds a reference */
 } Slot;
 
 struct Aside {
@@ -49,11 +49,11 @@ struct Aside {
     AsideOptions options;
     uint64_t budget_usec, n_answers;
     bool ending;
-    unsigned n_ref; /* the owner's, and of threads that were left behind */
+    unsigned n_ref; /* of the owner, and of threads that were left behind */
     Slot slots[ASIDE_THREADS];
 };
 
-/* Whoever lets go last ends it. */
+/* The last reference frees it. */
 static void unref(Aside *aside)
 {
     bool last;
@@ -109,7 +109,7 @@ static void *run(void *userdata)
     return NULL;
 }
 
-/* Of a thread that has come back, or is about to, to an empty table. */
+/* Joins a thread that has come back or is about to, and frees its slot. */
 static void join(Slot *slot)
 {
     (void)pthread_join(slot->thread, NULL);
@@ -138,7 +138,7 @@ int aside_new(const AsideOptions *options, Aside **ret)
     return 0;
 }
 
-/* Lets threads end. One whose read hangs keeps what it uses until it comes back. */
+/* Lets threads end, and leaves behind those with a read under way. */
 static void end_threads(Aside *aside)
 {
     (void)pthread_mutex_lock(&aside->lock);
@@ -205,7 +205,7 @@ static Slot *find(Aside *aside, const AsideKey *key)
     return NULL;
 }
 
-/* Whether it is of no use to ask for an answer any more. */
+/* Whether the read has been given up; gives it up when it is time. */
 static bool is_given_up(Aside *aside, Slot *slot)
 {
     if (slot->state == SLOT_ASKED && time_now_usec() >= slot->asked_usec + aside->options.give_up_usec)
@@ -213,7 +213,7 @@ static bool is_given_up(Aside *aside, Slot *slot)
     return slot->hangs;
 }
 
-/* Questions that wait for an answer, of one user, or of root in one control group (`all`: in all of them).
+/* Counts the unanswered questions of one user; of root, those of one control group, or (`all`) of all groups.
  * *ret_hanging: how many of them are given up. */
 static size_t count_asked(Aside *aside, const AsideKey *key, bool all, size_t *ret_hanging)
 {
@@ -232,7 +232,8 @@ static size_t count_asked(Aside *aside, const AsideKey *key, bool all, size_t *r
     return n;
 }
 
-/* Whether one more question of this user may hang: 0; -EAGAIN: not now; -EDQUOT: not as long as those hang that do. */
+/* Whether one more question of this user may be asked: 0; -EAGAIN: not now; -EDQUOT: not as long as its reads
+ * hang. */
 static int admit(Aside *aside, const AsideKey *key)
 {
     size_t n_hanging, n = count_asked(aside, key, false, &n_hanging);
@@ -245,7 +246,7 @@ static int admit(Aside *aside, const AsideKey *key)
     return n < ASIDE_ROOT_MAX ? 0 : n_hanging == n ? -EDQUOT : -EAGAIN;
 }
 
-/* A free one, or else that with the oldest answer, which nobody came back for. NULL: all hang, or are asked. */
+/* A free slot, or else the one with the oldest answer, which nobody came back for. NULL: all are asked or hang. */
 static Slot *find_room(Aside *aside, uid_t uid)
 {
     size_t n = uid == 0 ? ASIDE_THREADS : ASIDE_THREADS - ASIDE_ROOT_THREADS;
@@ -264,7 +265,7 @@ static Slot *find_room(Aside *aside, uid_t uid)
     return best;
 }
 
-/* There is no room. */
+/* What to return when there is no slot. */
 static int all_hang(Aside *aside, uid_t uid)
 {
     size_t n = uid == 0 ? ASIDE_THREADS : ASIDE_THREADS - ASIDE_ROOT_THREADS;

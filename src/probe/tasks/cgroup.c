@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Version 1 hierarchies are looked for where every distribution mounts them, /sys/fs/cgroup/CONTROLLER, and that of
- * cpusets where batch systems do, too (kernel/cgroup/cpusets.h). A path that is not found there (a container that sees
- * the host's paths but mounts only its own part) ends at the mount's root, which is that container's own group.
+/* Version 1 hierarchies are looked for where every distribution mounts them, /sys/fs/cgroup/CONTROLLER, and
+ * that of cpusets also where batch systems do (kernel/cgroup/cpusets.h). A path may be missing there, as in a
+ * container that sees the host's paths but mounts only its own part. The search then ends at the mount's
+ * root, which is the container's own group.
  *
- * Unit names are recognised as sd_pid_get_unit(3) does it, but by the innermost name and not the outermost: a policy
- * for app.slice or for a container's service is about what runs in it. */
+ * Unit names are recognised as by sd_pid_get_unit(3), except that the innermost name counts and not the
+ * outermost: a policy for app.slice or for a container's service is about what runs in it. */
 
 #include "probe/tasks/cgroup.h"
 
@@ -16,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The longest list a cpuset file may hold: 8192 CPUs, every second one, of at most five characters each. */
+/* Longest list of a cpuset file: 8192 CPUs, every second one, of at most five characters each. */
 #define LIST_SIZE 24576U
 
 /* Whether a path component is a unit name with one of these suffixes. */
@@ -73,8 +74,8 @@ ProbeCgroupLayout cgroup_layout(int root_fd)
     return PROBE_CGROUP_NONE;
 }
 
-/* Reads one list into `ret`. -ENOENT also when it is empty: nothing can run in such a group, so that is not what
- * holds for a process found there. */
+/* Reads one list into `ret`. -ENOENT also when it is empty: nothing can run in such a group, so the list does
+ * not hold for a process found there. */
 static int read_list(int fd, hwloc_bitmap_t ret)
 {
     char list[LIST_SIZE];
@@ -127,7 +128,7 @@ int cgroup_cpuset(int root_fd, ProbeCgroupLayout layout, CpusetsV1 v1, const cha
         *kept = -1;
     }
     memcpy(up, path, len + 1);
-    /* From inside a cgroup namespace a path may lead out of what is mounted, "/../other". Ask its root then. */
+    /* In a cgroup namespace a path may lead out of what is mounted, "/../other". Then the root is asked. */
     if (strstr(up, "/../") || (len >= 3 && strcmp(up + len - 3, "/..") == 0))
         up[0] = '\0';
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Control groups: where a process is, what systemd calls that, and which CPUs it leaves to it. */
+/* Control groups: the one a process is in, what systemd calls it, and which CPUs it allows. */
 
 #include "kernel/cgroup/paths.h"
 #include "probe/probe.h"
@@ -15,18 +15,18 @@ typedef struct CgroupUnit {
     char slice[CGROUP_NAME_SIZE]; /* "": none */
 } CgroupUnit;
 
-/* The innermost systemd unit that can hold processes (service, scope, socket, mount, swap) and the innermost slice on a
- * path. "/user.slice/user-1000.slice/user@1000.service/app.slice/x.service" is x.service in app.slice. Directories
- * below a unit belong to it. A leading "_" is systemd's escape and is dropped. */
+/* The innermost systemd unit on a path that can hold processes (service, scope, socket, mount, swap), and the
+ * innermost slice. "/user.slice/user-1000.slice/user@1000.service/app.slice/x.service" is x.service in
+ * app.slice. Directories below a unit belong to it. A leading "_" is systemd's escape and is dropped. */
 void cgroup_unit(const char *path, CgroupUnit *ret);
 
-/* Finds out what is mounted below sys/fs/cgroup. */
+/* Detects what is mounted below sys/fs/cgroup. */
 ProbeCgroupLayout cgroup_layout(int root_fd);
 
-/* Fills `ret` with the CPUs the cpuset controller leaves to `path`, from the nearest directory upwards that says so.
- * Returns 0, -ENOMEM, or -ENOENT when no directory says anything (then every online CPU is allowed).
+/* Fills `ret` with the CPUs that the cpuset controller allows `path`, from the nearest directory upwards with
+ * a list. Returns 0, -ENOMEM, or -ENOENT when no directory has one (then every online CPU is allowed).
  *
- * With `kept` the file that says so stays open, is asked first the next time, and is looked for again when it says
- * nothing any more; *kept is -1 to begin with, and is to be closed. One that appears nearer later is not seen. */
+ * With `kept` the file of that list stays open. It is read first the next time, and searched for again when it
+ * has no list any more. *kept is -1 at first, and is to be closed. A nearer file that appears later is not seen. */
 int cgroup_cpuset(int root_fd, ProbeCgroupLayout layout, CpusetsV1 v1, const char *path, int *kept,
                   hwloc_bitmap_t ret);

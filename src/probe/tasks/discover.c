@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One pass over /proc. Most processes are nobody's business, so the pass is built around not reading them:
+/* One pass over /proc. Most processes are of no interest, so the pass avoids reading them:
  *
- *     not seen before, or its number was reused     read, asked about
- *     seen once                                     read again; asked when its identity changed: it may have been met
- *                                                   between fork and exec
- *     decision IGNORE                               one in eight is read again (of kernel threads one in 64, when /proc
- *                                                   is listed); asked when its identity changed
- *     decision LATER                                read and asked every time
- *     in the World                                  stat is read (CPU time, memory, number of threads), of one to two
- *                                                   hundred of them each time; threads are listed when their number
- *                                                   is not what the World has; the names of one in eight are read
- *                                                   again
+ *     not seen before, or PID reused   read, asked about
+ *     seen once                        read again; asked about when its identity changed: it may have been met
+ *                                      between fork and exec
+ *     decision IGNORE                  one in eight is reread (of kernel threads one in 64, when /proc is listed);
+ *                                      asked about when its identity changed
+ *     decision LATER                   read and asked about every time
+ *     in the World                     stat is read (CPU time, memory, number of threads) of up to 128 of them
+ *                                      each time; threads are listed when their number differs from the
+ *                                      World's; the names of one in eight are reread
  *
- * Listing threads only when their number changed loses nothing: one that ended is noticed by the next sample, and then
- * the numbers differ. It saves most of the pass with a process of ten thousand threads, where listing takes
- * milliseconds.
+ * Listing threads only when their number changed loses nothing: the next sample notices a thread that ended,
+ * and then the numbers differ. It saves most of the pass for a process of ten thousand threads, where listing
+ * takes milliseconds.
  *
- * /proc itself is listed when somebody has begun since the last time, which /proc/loadavg tells, and in every sixteenth
- * pass.
+ * /proc itself is listed when /proc/loadavg shows that something has started since the last time, and in
+ * every sixteenth pass.
  *
- * Who cannot be asked about, because its command line or environment does not come, is left out. Once that is said to
- * hang, it counts as LATER: a look at it costs as much as one at any other, and as soon as its file can be read it is
- * asked about.
+ * A process that cannot be asked about, because its command line or environment does not arrive, is left out.
+ * Once reported to hang, it counts as LATER. A look at it costs as much as at any other process, and it is
+ * asked about as soon as its file can be read.
  *
- * A process that no policy wants any more stays in the World, without workload, until no mask of ours is left on it. */
+ * A process that no policy wants any more stays in the World, without workload, until no mask of ours is left
+ * on it. */
 
 #include "base/time.h"
 #include "probe/probe-internal.h"
@@ -43,17 +43,17 @@ static bool is_gone_state(const ProcStat *stat)
     return has_ended(stat) && stat->num_threads <= 1;
 }
 
-/* A process is met when it has been forked, and may take that long to call exec(2) and be another program. */
+/* A process is first met right after fork(2), and may take this long to call exec(2) and become another program. */
 #define FRESH_USEC 3000000U
 
-/* Nobody may be asked about these (I2). */
+/* Processes that are never asked about (I2). */
 static bool is_out_of_reach(const Probe *probe, const Subject *subject)
 {
     return subject->pid == probe->options.self || (subject->stat.flags & PROCSTAT_FLAG_KTHREAD) ||
            is_gone_state(&subject->stat);
 }
 
-/* Share of one CPU that was used since the reading before; 0 when there was none. */
+/* CPU time used since the reading before, permille of one CPU; 0 when there was none. */
 static uint32_t cpu_permille(const Probe *probe, const SeenProcess *old, const ProcStat *stat,
                              uint64_t now_usec)
 {
@@ -83,7 +83,7 @@ static void refresh_numbers(const Probe *probe, Process *process, const ProcStat
     process->cpu_permille = permille;
 }
 
-/* Number of threads of a process that are in the World and alive. */
+/* Number of living threads of a process in the World. */
 static size_t count_threads(const World *world, const Process *process)
 {
     size_t n, first = world_process_tasks(world, process, &n), alive = 0;
@@ -133,7 +133,7 @@ static int fill_process(Probe *probe, World *world, const Subject *subject, Seen
     return 0;
 }
 
-/* Of a captured tree it may be that it has not been started yet by the clock of this machine. */
+/* A process of a captured tree may start only later by the clock of this machine. */
 static uint64_t started_usec(const Probe *probe, const ProcStat *stat, uint64_t now_usec)
 {
     uint64_t now = probe->boot_nsec / probe->tick_nsec, age = now - MIN(stat->start_ticks, now);
@@ -141,7 +141,8 @@ static uint64_t started_usec(const Probe *probe, const ProcStat *stat, uint64_t 
     return now_usec - MIN(age * (probe->tick_nsec / NSEC_PER_USEC), now_usec);
 }
 
-/* Takes a process in that was not in the World. Its index, -EEXIST while an older one of its number is, or -ENOMEM. */
+/* Adds a process to the World. Returns its index, -EEXIST while an older process with its PID is there, or
+ * -ENOMEM. */
 static int add_process(Probe *probe, World *world, const Subject *subject, SeenProcess *seen,
                        uint64_t now_usec)
 {
@@ -192,7 +193,7 @@ static bool is_refused(const Probe *probe, const Subject *subject)
            probe->callbacks.refuses(probe->callbacks.userdata, subject->pid, subject->stat.start_ticks);
 }
 
-/* Decides anew. Returns 0, or -errno when the process could not be read or memory is out. */
+/* Decides anew. Returns 0, or -errno when the process could not be read or memory ran out. */
 static int ask(Probe *probe, World *world, Subject *subject, SeenProcess *seen, uint64_t now_usec)
 {
     ProbeDecision decision = PROBE_DECISION_IGNORE;
@@ -200,7 +201,7 @@ static int ask(Probe *probe, World *world, Subject *subject, SeenProcess *seen, 
     size_t policy = 0;
     int r = 0;
 
-    /* It leaves the World, and is asked about each time from then on. */
+    /* A refused process leaves the World, and is asked about each time from then on. */
     if (!is_refused(probe, subject))
         r = subject_decide(probe, subject, &decision, &policy);
     else if (!world_process(world, subject->pid))
@@ -220,8 +221,8 @@ static int ask(Probe *probe, World *world, Subject *subject, SeenProcess *seen, 
     return 0;
 }
 
-/* What a failed read means: a process that is gone is forgotten (1), also one nobody knows yet, so that the next
- * pass asks; one in the World stays as it is until it can be read. */
+/* What a failed read means. A process that is gone is forgotten (1). So is one that was not known before, so
+ * that the next pass asks. One in the World stays as it is until it can be read. */
 static int give_up(Probe *probe, int r, const Process *process, const SeenProcess *old)
 {
     (void)probe_note_error(probe, r);
@@ -230,7 +231,7 @@ static int give_up(Probe *probe, int r, const Process *process, const SeenProces
     return probe_error_is_gone(r) || !process || !old ? 1 : 0;
 }
 
-/* The first thread bears the name of its process. */
+/* The first thread has the name of its process. */
 static void name_first_thread(World *world, const Process *process, const char *comm)
 {
     Task *task = world_task_by_tid(world, process->pid, process->pid);
@@ -239,8 +240,8 @@ static void name_first_thread(World *world, const Process *process, const char *
         (void)snprintf(task->comm, sizeof(task->comm), "%s", comm);
 }
 
-/* One whose files hang, or whose user has let too many hang: it is not placed and not forgotten, and the former is
- * told once. */
+/* A process whose files hang, or whose user has too many reads that hang. It is neither placed nor forgotten.
+ * A hang is reported once. */
 static void note_hanging(Probe *probe, const Subject *subject, SeenProcess *seen, int r)
 {
     seen->decision = PROBE_DECISION_LATER;
@@ -251,7 +252,7 @@ static void note_hanging(Probe *probe, const Subject *subject, SeenProcess *seen
     seen->hangs |= r == -ETIMEDOUT;
 }
 
-/* Looks at a process in full. Returns 0, 1 when it is to be forgotten, or -ENOMEM. */
+/* Reads a process in full. Returns 0, 1 when it is to be forgotten, or -ENOMEM. */
 static int look(Probe *probe, World *world, pid_t pid, const SeenProcess *old, SeenProcess *seen,
                 uint64_t now_usec)
 {
@@ -264,11 +265,11 @@ static int look(Probe *probe, World *world, pid_t pid, const SeenProcess *old, S
         return give_up(probe, r, process, old);
     same = old && old->start_ticks == subject.stat.start_ticks;
     if (process && process->start_ticks != subject.stat.start_ticks)
-        return 1; /* the number was reused; whoever has it now is met at the next pass */
+        return 1; /* PID reused: the next pass meets the new process */
     subject.cpu_permille = cpu_permille(probe, old, &subject.stat, now_usec);
     note_numbers(seen, &subject.stat, now_usec);
     if (!same)
-        seen->met_usec = probe->n_passes > 1 ? now_usec : 0; /* who was there before us has called exec(2) */
+        seen->met_usec = probe->n_passes > 1 ? now_usec : 0; /* older than the probe: it has called exec(2) */
     seen->fresh = !same || now_usec < seen->met_usec + FRESH_USEC;
 
     if (is_out_of_reach(probe, &subject)) {
@@ -283,7 +284,7 @@ static int look(Probe *probe, World *world, pid_t pid, const SeenProcess *old, S
         return give_up(probe, r, process, old);
     if (!same || probe->ask_all || old->identity != subject.identity ||
         old->decision == PROBE_DECISION_LATER || (old->decision == PROBE_DECISION_TAKE && !process) ||
-        /* In the midst of exec(2) it has its new name already, and no command line yet. */
+        /* During exec(2) it already has its new name, but no command line yet. */
         (old->fresh && old->met_usec > 0))
         r = ask(probe, world, &subject, seen, now_usec);
     if (r == -EAGAIN && process) {
@@ -327,9 +328,9 @@ static int refresh_cpuset(Probe *probe, World *world, Process *process, SeenProc
     return 0;
 }
 
-/* The short look at a process in the World. Returns 0; 1: it needs the full one. Of one of very many threads the kernel
- * sums up their CPU times for us, 8 ms of 25,000: those are read by the full look; what else there is, its first thread
- * says as well. */
+/* The short look at a process in the World. Returns 0; 1: it needs the full one. For stat, the kernel sums up
+ * the CPU times of all threads, 8 ms for 25,000 of them. So CPU times of very large processes are left to the
+ * full look, and all else is read from their first thread. */
 static int glance(Probe *probe, World *world, Process *process, SeenProcess *seen, uint64_t now_usec)
 {
     bool large = process->n_threads > probe_batch(probe) / THREADS_BATCH_SHARE;
@@ -349,7 +350,7 @@ static int glance(Probe *probe, World *world, Process *process, SeenProcess *see
     return 0;
 }
 
-/* Whether it is read again though nothing says that it has changed. */
+/* Whether it is reread although nothing shows that it has changed. */
 static bool is_turn(const Probe *probe, pid_t pid, const SeenProcess *old)
 {
     if (old && old->out_of_reach)
@@ -357,7 +358,7 @@ static bool is_turn(const Probe *probe, pid_t pid, const SeenProcess *old)
     return (uint64_t)pid % DISCOVER_ROLL == probe->n_passes % DISCOVER_ROLL;
 }
 
-/* One process of the listing. Fills in its new entry. Returns 0, 1: forget it; -ENOMEM. */
+/* Handles one process of the listing and fills in its new entry. Returns 0, 1: forget it; -ENOMEM. */
 static int visit(Probe *probe, World *world, pid_t pid, const SeenProcess *old, SeenProcess *seen,
                  uint64_t now_usec)
 {
@@ -379,7 +380,7 @@ static int visit(Probe *probe, World *world, pid_t pid, const SeenProcess *old, 
     if (r != 1)
         return r;
 
-    /* At the limit a process is counted, and not read over and over. */
+    /* At the limit a process is counted, but not reread each time. */
     if (!process && old && old->decision == PROBE_DECISION_TAKE && !turn &&
         world->n_tasks >= probe->options.max_tasks) {
         probe->statistics.n_over_limit += old->n_threads;
@@ -388,7 +389,7 @@ static int visit(Probe *probe, World *world, pid_t pid, const SeenProcess *old, 
     return look(probe, world, pid, old, seen, now_usec);
 }
 
-/* After its visit: whether a process of the World is to leave it. */
+/* After its visit: marks a process gone that is to leave the World. */
 static void settle(World *world, pid_t pid, const SeenProcess *seen)
 {
     Process *process = world_process(world, pid);
@@ -398,7 +399,7 @@ static void settle(World *world, pid_t pid, const SeenProcess *seen)
         probe_process_gone(world, process);
 }
 
-/* One that is met for the first time, or whose number is another's now. */
+/* Records a process that is met for the first time, or whose PID was reused. */
 static int note_born(Probe *probe, const SeenProcess *old, uint64_t old_start_ticks, const SeenProcess *seen)
 {
     if (seen->out_of_reach || (old && old_start_ticks == seen->start_ticks))
@@ -428,7 +429,7 @@ static int visit_all(Probe *probe, World *world, uint64_t now_usec)
         int r;
 
         if (old)
-            old->cpuset_path = NULL; /* it is the new entry's now */
+            old->cpuset_path = NULL; /* the new entry owns it now */
         seen.fresh = false;
         if (probe->masks_read) {
             seen.cpuset_moving = seen.cpuset_changed;
@@ -453,7 +454,7 @@ static int visit_all(Probe *probe, World *world, uint64_t now_usec)
     return 0;
 }
 
-/* Processes of the World that are not in the listing; both ascend. */
+/* Marks processes of the World gone that are not in the listing; both ascend. */
 static void drop_unlisted(Probe *probe, World *world)
 {
     size_t at = 0;
@@ -482,8 +483,8 @@ static int compact(Probe *probe, World *world)
     return world_compact(world);
 }
 
-/* Whether the listing of the pass before will do: no number was given out since, and every process of the World is
- * read in this pass, which shows who has ended. A process that is given its old number when it is restored moves no
+/* Whether the listing of an earlier pass is still good: no PID was given out since, and this pass reads every
+ * process of the World, which shows those that ended. A process that is restored with its old PID moves no
  * counter. */
 static bool is_still_listed(const Probe *probe, const World *world, pid_t last_pid)
 {
@@ -496,7 +497,7 @@ static int list_processes(Probe *probe, const World *world)
     pid_t last_pid;
     int r;
 
-    /* Older than the listing is early enough: who has begun in between is taken for new once more. */
+    /* Reading it before the listing is early enough: a process that starts in between is taken for new once more. */
     if (!probe->glanced)
         probe_glance(probe);
     probe->glanced = false;
@@ -505,7 +506,7 @@ static int list_processes(Probe *probe, const World *world)
     if (!probe->listed)
         return 0;
     probe->n_lists++;
-    probe->last_pid = 0; /* of half a listing */
+    probe->last_pid = 0; /* in case the listing fails halfway */
     rewinddir(probe->proc);
     r = probe_list_numbers(probe->proc, &probe->pids, &probe->pids_capacity, &probe->n_pids);
     if (r == 0)
@@ -515,7 +516,7 @@ static int list_processes(Probe *probe, const World *world)
 
 static void quiet_begin(Probe *probe, const World *world)
 {
-    /* Going on with those before, if they were not all sampled yet. */
+    /* Continues with the tasks before, if they were not all sampled yet. */
     if (probe->quiet_due == 0)
         probe->quiet_at = 0;
     probe->quiet_due = world->n_tasks;

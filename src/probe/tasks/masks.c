@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Affinity masks, and whose hands are on a thread.
+/* Affinity masks, and the eligibility of threads.
  *
- *     mask of a thread we did not change       hands
+ *     mask of a thread we did not change       eligibility
  *     all of its cpuset                        free
- *     the same but for CPUs that were away     free, before Linux 6.2
+ *     the same but for CPUs that were offline  free, before Linux 6.2
  *     the home of its group (or its parent's),
- *     perhaps and one lent CPU                 free: born under a mask of ours
+ *     perhaps and one lent CPU                 free: started under a mask of ours
  *     narrower than its cpuset otherwise       foreign
  *
- *     mask of a thread we changed              hands
+ *     mask of a thread we changed              eligibility
  *     what we gave it                          as before
- *     something the kernel made of it, because
+ *     what the kernel made of it, because
  *     a CPU or the cpuset changed              as before
  *     anything else                            re-pinned, and its process is yielded
  *
- * Isolated CPUs (isolcpus=) are in every cpuset and in nobody's mask, so they are left out of the comparison. */
+ * Isolated CPUs (isolcpus=) are in every cpuset but in no mask, so they are left out of the comparison. */
 
 #include "base/parse.h"
 #include "base/root.h"
@@ -42,7 +42,7 @@ TaskClass probe_task_class(uint32_t scheduling_policy)
         return TASK_CLASS_IDLE;
     case 7: /* SCHED_EXT, not in the C library's header */
         return TASK_CLASS_EXT;
-    default: /* 6 is SCHED_DEADLINE. A class of the future is not touched either */
+    default: /* 6 is SCHED_DEADLINE. Future classes are not touched either */
         return TASK_CLASS_DEADLINE;
     }
 }
@@ -53,7 +53,7 @@ void probe_masks_forget(Probe *probe)
     probe->mask_last_interned = NULL;
 }
 
-/* Interns probe->mask cut to what is online. */
+/* Interns probe->mask cut to online CPUs. */
 static int intern_cut(Probe *probe, World *world, CpuMask *ret)
 {
     if (hwloc_bitmap_intersects(probe->mask, probe->online) &&
@@ -66,13 +66,13 @@ static int intern_cut(Probe *probe, World *world, CpuMask *ret)
 static int read_live(Probe *probe, World *world, pid_t tid, CpuMask *ret)
 {
     unsigned long *words = probe->mask_words;
-    /* The raw call says how much it filled in, and the C library's clears 8 KiB each time. */
+    /* The raw call returns how much it filled in; the C library's clears 8 KiB each time. */
     long n = syscall(SYS_sched_getaffinity, tid, MASK_BYTES, words);
     int r;
 
     if (n <= 0)
         return n == 0 ? -EINVAL : -errno;
-    /* Thread after thread has the same mask: recognise it before it is turned into a bitmap. */
+    /* Many threads in a row have the same mask: recognise it before it is turned into a bitmap. */
     if (probe->mask_last_bytes == (size_t)n && memcmp(words, probe->mask_last, (size_t)n) == 0) {
         *ret = probe->mask_last_interned;
         return 0;
@@ -119,14 +119,14 @@ int probe_mask_read(Probe *probe, World *world, const Process *process, pid_t ti
                                : read_captured(probe, world, process->pid, tid, ret);
 }
 
-/* Whether `mask` is `home` and at most one CPU more. */
+/* Whether `mask` is `home` and at most one more CPU. */
 static bool is_home_and_one(hwloc_const_bitmap_t home, CpuMask mask)
 {
     return !hwloc_bitmap_iszero(home) && hwloc_bitmap_isincluded(home, mask) &&
            hwloc_bitmap_weight(mask) - hwloc_bitmap_weight(home) <= 1;
 }
 
-/* Whether threads of this process live on one node each. */
+/* Whether threads of this process have home nodes. */
 static bool lives_apart(const World *world, const Process *process)
 {
     size_t n, first = world_process_tasks(world, process, &n);
@@ -137,7 +137,7 @@ static bool lives_apart(const World *world, const Process *process)
     return false;
 }
 
-/* The same of one node of a home, with which children of a thread begin that lives there. */
+/* The same for one node of a home: children of a thread with that home node start with this mask. */
 static bool is_node_and_one(Probe *probe, const World *world, CpuMask cpuset, const Group *group,
                             CpuMask mask)
 {
@@ -155,8 +155,8 @@ static bool is_home(Probe *probe, const World *world, const Process *process, Cp
            !hwloc_bitmap_iszero(probe->scratch) && hwloc_bitmap_isequal(probe->scratch, mask);
 }
 
-/* Whether `mask` is what threads of this process get from us: its home, or a node of it, cut to the cpuset, and at
- * most one CPU more. */
+/* Whether `mask` is one that we give to threads of this process: its home, or a node of that, cut to the
+ * cpuset, and at most one more CPU. */
 static bool is_given(Probe *probe, const World *world, const Process *process, CpuMask cpuset, CpuMask mask)
 {
     const Group *group = process->group.i >= 0 ? &world->groups[process->group.i] : NULL;
@@ -167,9 +167,9 @@ static bool is_given(Probe *probe, const World *world, const Process *process, C
            (lives_apart(world, process) && is_node_and_one(probe, world, cpuset, group, mask));
 }
 
-/* Since 6.2 the kernel remembers what was asked for and cuts it to the cpuset (commit 8f9ea86fdf99). Before, each
- * thread gets all of its cpuset whenever something is done to one: also when the controller is switched on, or when
- * the process moves to a cgroup with the same CPUs. */
+/* Since 6.2 the kernel remembers the requested mask and cuts it to the cpuset (commit 8f9ea86fdf99). Before,
+ * each thread gets all of its cpuset whenever that is touched: also when the controller is switched on, or
+ * when the process moves to a cgroup with the same CPUs. */
 static bool forgets_masks(Probe *probe)
 {
     char text[64];
@@ -185,9 +185,9 @@ static bool forgets_masks(Probe *probe)
     return probe->mask_memory == PROBE_MASK_MEMORY_NONE;
 }
 
-/* Whether `mask` is all of `cpus`, but for CPUs that were away: where a kernel forgets masks, one that was set
- * meanwhile lacks them for ever. That may be one we gave back, and whoever wants all other CPUs and not these is not
- * told apart. */
+/* Whether `mask` is all of `cpus` except CPUs that were offline. Where a kernel forgets masks, a mask that
+ * was set meanwhile lacks them for ever. It may be one we gave back. A mask that excludes these CPUs on
+ * purpose cannot be told apart. */
 static bool is_all_but_away(Probe *probe, hwloc_bitmap_t cpus, CpuMask mask)
 {
     if (hwloc_bitmap_iszero(probe->been_away) || !forgets_masks(probe))
@@ -216,7 +216,8 @@ TaskHands probe_mask_judge(Probe *probe, World *world, const Process *process, c
     return TASK_HANDS_FOREIGN;
 }
 
-/* What was refused while the cpuset changed may be allowed now, and what looked narrow may be all there is. */
+/* What was refused while the cpuset changed may be allowed now, and a mask that looked narrow may be all
+ * there is. */
 static void judge_again(Probe *probe, World *world, const Process *process)
 {
     size_t n, first = world_process_tasks(world, process, &n);
@@ -244,9 +245,9 @@ bool probe_cpuset_put(Probe *probe, World *world, Process *process, CpuMask cpus
     return other;
 }
 
-/* Whether the mask that a thread was given is still what we know of it, although it is shown without a CPU. A CPU on
- * its way offline is left out of what sched_getaffinity(2) says before it is out of the list of online CPUs; /proc
- * shows the mask as it was set. */
+/* Whether the mask that a thread was given is still the one we know, although it is shown without a CPU.
+ * sched_getaffinity(2) leaves out a CPU on its way offline before the list of online CPUs does. /proc shows
+ * the mask as it was set. */
 static bool is_uncut(Probe *probe, World *world, const Process *process, const Task *task, CpuMask before)
 {
     CpuMask set;
@@ -255,9 +256,9 @@ static bool is_uncut(Probe *probe, World *world, const Process *process, const T
            set == before;
 }
 
-/* Whether the cpuset has become another one in this pass or the one before, or its CPUs went or came back (a cpuset
- * is cut to what is online). Masks and cpusets are not read at the same time, so it is looked at again for a mask
- * that it does not explain. */
+/* Whether the cpuset changed in this pass or the one before, or its CPUs went offline or came back (a cpuset
+ * is cut to what is online). Masks and cpusets are not read at the same time, so the cpuset is reread for a
+ * mask that it does not explain. */
 static bool cpuset_moved(Probe *probe, World *world, Process *process, SeenProcess *seen)
 {
     if (!seen->cpuset_changed && probe_cpuset_again(probe, world, process) != 0)
@@ -265,15 +266,15 @@ static bool cpuset_moved(Probe *probe, World *world, Process *process, SeenProce
     return seen->cpuset_changed || seen->cpuset_moving;
 }
 
-/* Whether the kernel may have changed the mask we gave. Where it forgets masks, all of the cpuset is nobody's wish;
- * that somebody who opens a mask by hand sees it closed again is the lesser evil. */
+/* Whether the kernel may have changed the mask we gave. Where it forgets masks, a mask of the whole cpuset
+ * counts as its work. Somebody who widens a mask by hand then sees it narrowed again, which is the lesser evil. */
 static bool is_kernels(Probe *probe, World *world, Process *process, SeenProcess *seen, CpuMask now)
 {
     if (forgets_masks(probe) && (now == process->cpuset || is_home(probe, world, process, now)))
         return true;
     if (cpuset_moved(probe, world, process, seen))
         return true;
-    /* A cpuset of ours goes to its new value in more than one step, and masks go with it. */
+    /* A cpuset of ours reaches its new value in more than one step, and masks follow it. */
     return forgets_masks(probe) && seen->cpuset_path && probe_cpuset_leaves(probe, seen->cpuset_path, now);
 }
 
@@ -293,7 +294,7 @@ static void mask_changed(Probe *probe, World *world, Process *process, SeenProce
     }
 }
 
-/* The class of a thread may change too; asking for it is as cheap as for the mask. */
+/* The class of a thread may change too; reading it is as cheap as reading the mask. */
 static void refresh_class(Probe *probe, World *world, const Process *process, Task *task)
 {
     int policy = probe->options.live ? sched_getscheduler(task->tid) : -1;
@@ -307,7 +308,7 @@ static void refresh_class(Probe *probe, World *world, const Process *process, Ta
         return;
     task->task_class = (uint8_t) class;
     if (task->hands == TASK_HANDS_CLASS)
-        task->hands = TASK_HANDS_FREE; /* judged below from its mask */
+        task->hands = TASK_HANDS_FREE; /* judged below by its mask */
     probe_task_set_hands(reader, task, probe_mask_judge(probe, world, process, task));
 }
 
@@ -334,8 +335,8 @@ static int refresh_task(Probe *probe, World *world, Process *process, SeenProces
     return 0;
 }
 
-/* The number of tasks from `first` on (and from the beginning on behind the last) among which are as many that we
- * changed as are read in one pass. */
+/* Number of tasks, from `first` on and wrapping around, that include as many tasks changed by us as one pass
+ * reads. */
 static size_t span_of_ours(const Probe *probe, const World *world, size_t first)
 {
     size_t n = 0, i = 0;

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The fast tick. For a thread it is one pread() on a kept-open descriptor, two numbers parsed and a load folded in; no
- * allocation, and no other system call but for the few named here.
+/* The fast tick. For each thread it makes one pread() on an open descriptor, parses two numbers and folds in
+ * a load. It allocates nothing, and makes no other system call but those named here.
  *
  * Not read every time:
- *   too many threads      those that work in turn, 8192 in one tick
- *   quiet threads         no run time in 8 samples: once after each discovery, with what is left of these 8192. A
- *                         thread whose group has lent a CPU away is watched all the same, some hundred of them per tick
- *                         in turn, or the owner's return would be noticed a slow tick late.
- *   the last CPU          needs stat, six times as dear: read for holders of a lease, and in turn for threads that
- *                         wait, but not while the machine is full; after each full discovery also, in turn, for
- *                         threads that run. For the others Task.last_cpu is where they were seen last.
+ *   too many threads      busy ones in turn, 8192 in one tick
+ *   quiet threads         no run time in 8 samples: once after each discovery, with what is left of these
+ *                         8192. Threads whose group has lent a CPU away are watched all the same, some hundred
+ *                         of them per tick in turn, or the owner's return would be noticed a slow tick late.
+ *   the last CPU          needs stat, at six times the cost: read for holders of a lease, and in turn for
+ *                         threads that wait, but not while the machine is full; after each full discovery
+ *                         also in turn for threads that run. For the others Task.last_cpu is where they were
+ *                         last seen.
  *
- * Where /proc/schedstat is missing, the wait for a CPU is the sum over the threads seen last on it. That misses
- * threads nobody manages, so it is called known only for a CPU that has such a thread. */
+ * Without /proc/schedstat the wait for a CPU is the sum over the threads last seen on it. That misses threads
+ * that are not managed, so it counts as known only for a CPU with a managed one. */
 
 #include "base/root.h"
 #include "base/time.h"
@@ -70,7 +71,7 @@ static bool parse_stat(const Probe *probe, const char *text, uint64_t *ret_run_n
     return true;
 }
 
-/* Reads a thread without a kept-open descriptor, and keeps it open now if there is room. */
+/* Reads a thread that has no open descriptor, and keeps the new one if there is room. */
 static ssize_t read_unkept(Probe *probe, const World *world, const Task *task, Reader *reader, char *text,
                            size_t size)
 {
@@ -101,8 +102,8 @@ static void fold(Reader *reader, Task *task, uint64_t run_nsec, uint64_t wait_ns
 
     if (__builtin_expect(
             reader->read_usec == 0 || run_nsec < reader->run_nsec || wait_nsec < reader->wait_nsec, 0)) {
-        /* The first reading, or (without a kept descriptor) another thread's counters under the same number, which
-         * the next discovery will sort out. */
+        /* The first reading, or (without an open descriptor) the counters of another thread under a reused
+         * TID, which the next discovery will sort out. */
         if (reader->read_usec > 0)
             probe_task_failed(reader, task);
     } else {
@@ -153,7 +154,7 @@ static void sample_task(Probe *probe, const World *world, Task *task, Reader *re
     fold(reader, task, run, wait, world->now_usec);
 }
 
-/* Groups one of whose own CPUs is lent: their sleeping threads are watched for waking up. */
+/* Finds groups with a CPU that is lent: their sleeping threads are watched for waking up. */
 static int find_lenders(Probe *probe, const World *world)
 {
     if (!GROW(probe->group_lends, probe->group_lends_capacity, world->n_groups))
@@ -174,7 +175,7 @@ static bool is_lender(const Probe *probe, const World *world, const Task *task)
     return group.i >= 0 && probe->group_lends[group.i];
 }
 
-/* Samples quiet threads of lenders, going on where the last tick stopped. Returns how many. */
+/* Samples quiet threads of lending groups, continuing where the last tick stopped. Returns how many. */
 static size_t watch_lenders(Probe *probe, World *world)
 {
     size_t n_watched = 0, i = 0;
@@ -193,7 +194,7 @@ static size_t watch_lenders(Probe *probe, World *world)
     return n_watched;
 }
 
-/* Samples a task as one of so many that a tick has time for; 1: there is no more of it. */
+/* Samples a task and takes its cost from *left, which a tick has time for. Returns whether nothing is left. */
 static bool take_sample(Probe *probe, const World *world, Task *task, Reader *reader, size_t *left)
 {
     size_t cost = reader->fd >= 0 ? 1 : SAMPLE_UNKEPT;
@@ -203,7 +204,8 @@ static bool take_sample(Probe *probe, const World *world, Task *task, Reader *re
     return *left == 0;
 }
 
-/* Those that work, going on where the last tick stopped if there were too many. Returns how many are quiet. */
+/* Samples busy threads, continuing where the last tick stopped if there were too many. Returns how many are
+ * quiet. */
 static size_t sample_working(Probe *probe, World *world, size_t *left)
 {
     size_t n = world->n_tasks, n_quiet = 0, first = n > 0 ? probe->sample_cursor % n : 0;
@@ -227,7 +229,7 @@ static size_t sample_working(Probe *probe, World *world, size_t *left)
     return n_quiet;
 }
 
-/* Those that are quiet, once after each discovery. Returns how many. */
+/* Samples quiet threads, once after each discovery. Returns how many. */
 static size_t sample_quiet(Probe *probe, World *world, size_t left)
 {
     size_t n = world->n_tasks, n_sampled = 0;
@@ -275,8 +277,8 @@ static void read_last_cpu(Probe *probe, const World *world, Task *task)
         task->last_cpu = (CpuIx){stat.processor};
 }
 
-/* Whether it matters where threads wait: not while all CPUs are busy and none is lent, for then none can be lent or is
- * to be recalled. A CPU must be idle for two ticks before it is lent, so the first of them is soon enough. */
+/* Whether it matters where threads wait. While all CPUs are busy and none is lent, none can be lent and none
+ * recalled. A CPU must be idle for two ticks before it is lent, so the first of them is soon enough. */
 static bool needs_last_cpus(const Probe *probe, const World *world)
 {
     uint64_t busy_nsec = world->interval_usec * SAMPLE_BUSY_PERMILLE; /* a permille of 1 us is 1 ns */
@@ -317,7 +319,7 @@ static void sample_last_cpus(Probe *probe, World *world)
     probe->stat_cursor = world->n_tasks > 0 ? (probe->stat_cursor + i) % world->n_tasks : 0;
 }
 
-/* Of those that run without waiting, for how much of their memory is local. */
+/* Reads the last CPU of threads that run, to know how much of their memory is local. */
 static void sample_runners(Probe *probe, World *world)
 {
     size_t budget = SAMPLE_STATS_PER_TICK + world->topology->n_cpus, i = 0;
@@ -333,7 +335,7 @@ static void sample_runners(Probe *probe, World *world)
     probe->runner_cursor = world->n_tasks > 0 ? (probe->runner_cursor + i) % world->n_tasks : 0;
 }
 
-/* The wait for each CPU as its threads say it. */
+/* Sums up the wait for each CPU over its threads. */
 static int sum_wait(Probe *probe, const World *world)
 {
     size_t n = world->topology->cpu_limit;
@@ -356,8 +358,8 @@ static int sum_wait(Probe *probe, const World *world)
     return 0;
 }
 
-/* What the daemon's loop ran since the tick before, on the CPU where it is now, and has been, mostly. That is no
- * work of the machine: looking at it would keep a CPU from being idle (P1) that only the look is on. */
+/* What the daemon's loop ran since the tick before, on the CPU where it is now and mostly has been. That is
+ * no work of the machine: a CPU on which only the measurement runs would otherwise not be idle (P1). */
 static uint64_t take_own(Probe *probe, unsigned *ret_cpu)
 {
     uint64_t before = probe->own_nsec;
@@ -416,7 +418,7 @@ int probe_sample(Probe *probe, World *world, uint64_t now_usec)
     r = cpu_loads_read(&probe->cpus, now_usec * NSEC_PER_USEC);
     world->partial = r < 0;
 
-    s = probe->discovered ? 0 : probe_memory_catch_up(probe, world); /* a discovery has looked itself */
+    s = probe->discovered ? 0 : probe_memory_catch_up(probe, world); /* a discovery has done so itself */
     probe->discovered = false;
     if (s == 0)
         s = sample_tasks(probe, world);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A pass walks the listing of /proc in ascending order and makes the table anew from the old one, as in a merge. What
- * vanished is simply not carried over, so nothing grows with the number of processes that ever ran. */
+/* A pass walks the listing of /proc in ascending order and makes a new table from the old one, as in a merge.
+ * Processes that vanished are not carried over, so nothing grows with the number of processes that ever ran. */
 
 #include "probe/tasks/seen.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Each number has one place, and who comes later takes it: with a hundred processes it is right nearly always, and
- * otherwise costs what it cost before. A kept descriptor stays with its task, and says ESRCH when that has ended;
- * then the path is looked up again, because the number may be another's by now. */
+/* Each number has one slot, which a later file takes over. With a hundred processes the slot nearly always has the
+ * right file; otherwise a reading costs as much as without it. An open descriptor stays with its task, and fails
+ * with ESRCH when that has ended. Then the path is looked up again, because the number may have been reused. */
 
 #include "probe/tasks/stat-files.h"
 
@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-/* Passes without a reading after which a descriptor is closed. */
+/* Passes without a reading after which a file is closed. */
 #define PASSES 8U
 
 void stat_files_init(StatFiles *files)
@@ -47,7 +47,7 @@ static int open_file(int proc_fd, pid_t pid, pid_t tid)
 
 ssize_t stat_files_read(StatFiles *files, int proc_fd, pid_t pid, pid_t tid, char *buf, size_t size)
 {
-    /* Processes and threads side by side, as the first thread of a process has its number. */
+    /* Processes and threads alternate, since the first thread of a process has its number. */
     StatFile *file = &files->files[(tid > 0 ? (uint32_t)tid * 2 + 1 : (uint32_t)pid * 2) % STAT_FILES];
     ssize_t n;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Stat files that are read again and again, of processes (once per discovery) and of threads that wait for a CPU,
- * kept open: looking a path up in /proc and making an inode for it costs more than what is read. */
+/* Stat files kept open because they are read repeatedly: of processes (once per discovery) and of threads
+ * that wait for a CPU. Looking up a path in /proc and making an inode for it costs more than the reading. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,23 +12,23 @@
 #define STAT_FILES 128U
 
 typedef struct StatFile {
-    pid_t pid, tid; /* tid 0: that of the whole process */
+    pid_t pid, tid; /* tid 0: of the whole process */
     int fd;         /* <0: none */
-    uint32_t pass;  /* in which it was read last */
+    uint32_t pass;  /* in which it was last read */
 } StatFile;
 
 typedef struct StatFiles {
-    StatFile files[STAT_FILES]; /* by number */
+    StatFile files[STAT_FILES]; /* by PID or TID */
     uint32_t pass;
-    bool transient; /* none is kept open: there are too few descriptors, or the tree is a captured one */
+    bool transient; /* keep none open: there are too few descriptors, or the tree is captured */
 } StatFiles;
 
 void stat_files_init(StatFiles *files);
 void stat_files_done(StatFiles *files);
 
-/* Reads PID/stat, or with `tid` > 0 PID/task/TID/stat, below `proc_fd` as root_read() does. What is read may be of
- * another task of that number than the time before, as with every path. */
+/* Reads PID/stat, or with `tid` > 0 PID/task/TID/stat, below `proc_fd`; otherwise as root_read(). As with
+ * every path, the text may be of another task with that number than the time before. */
 ssize_t stat_files_read(StatFiles *files, int proc_fd, pid_t pid, pid_t tid, char *buf, size_t size);
 
-/* Begins a pass, and closes what was not read in the last eight. */
+/* Begins a pass, and closes files that were not read in the last eight. */
 void stat_files_begin(StatFiles *files);

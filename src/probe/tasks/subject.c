@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* All files of one process are read through one handle of its directory. When the process ends meanwhile and its
- * number is given away, the handle says ESRCH; so the facts of two processes never mix. */
+/* All files of one process are read through one descriptor of its directory. When the process ends and its
+ * PID is reused, the descriptor fails with ESRCH, so the facts of two processes never mix. */
 
 #include "base/root.h"
 #include "base/time.h"
@@ -12,11 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A read that does not hang takes some 30 microseconds. */
+/* Longest wait for a read. One that does not hang takes some 30 microseconds. */
 #define TICK_WAIT_USEC (20 * USEC_PER_MSEC)
-/* All of a tick together: who is waited for that long is answered by the next one. */
+/* All waits of a tick together. What has not come by then is read by the next tick. */
 #define TICK_WAITS 2U
-/* Hundreds that fork at once keep each other waiting for seconds; whoever is given up too early is read later. */
+/* Hundreds of processes that fork at once block each other for seconds. What is given up too early is read later. */
 #define GIVE_UP_USEC (2 * USEC_PER_SEC)
 
 int probe_note_error(Probe *probe, int r)
@@ -80,7 +80,7 @@ void subject_close(Subject *subject)
     subject->fd = -1;
 }
 
-/* FNV-1a: a name that changes unseen by it costs one wrong decision until the next change, not safety. */
+/* FNV-1a. A change that the hash misses costs one wrong decision until the next change, not safety. */
 static uint64_t hash_string(uint64_t hash, const char *s)
 {
     for (; s && *s; s++)
@@ -98,7 +98,7 @@ static const char *read_exe(Probe *probe, const Subject *subject)
     ssize_t n = readlinkat(subject->fd, "exe", probe->exe, sizeof(probe->exe) - 1);
 
     if (n < 0)
-        return NULL; /* not ours to see, or already gone: the next read will tell */
+        return NULL; /* we may not read it, or it is gone: the next read will tell */
     probe->exe[n] = '\0';
     return probe->exe;
 }
@@ -111,7 +111,7 @@ int subject_read_identity(Probe *probe, Subject *subject, unsigned wants)
     probe->statistics.n_reads++;
     if (probe_error_is_gone((int)n) && probe->features.cgroup != PROBE_CGROUP_NONE)
         return (int)n;
-    /* A kernel without control groups has no such file, and everything is in the root then. */
+    /* A kernel without control groups has no such file; everything is then in the root. */
     if (n < 0)
         (void)strcpy(probe->cgroup_text, "0::/\n");
     if (cgroup_parse(probe->cgroup_text, &subject->cgroup) < 0) {
@@ -127,7 +127,7 @@ int subject_read_identity(Probe *probe, Subject *subject, unsigned wants)
     return 0;
 }
 
-/* The thread that reads texts aside. 0 or -errno. */
+/* Makes the reader threads on first use. 0 or -errno. */
 static int make_aside(Probe *probe)
 {
     uint32_t wait = probe->options.aside_wait_usec > 0 ? probe->options.aside_wait_usec : TICK_WAIT_USEC;
@@ -142,14 +142,14 @@ static int make_aside(Probe *probe)
     return probe->options.aside && !probe->aside ? aside_new(&options, &probe->aside) : 0;
 }
 
-/* Whether a file of the process is not known, which is not the same as that it cannot be read. */
+/* Whether a file is not known yet, as opposed to unreadable. */
 static bool is_unknown(ssize_t n)
 {
     return n == -EAGAIN || n == -ETIMEDOUT || n == -EDQUOT;
 }
 
-/* Reads a file of NUL-separated strings as far as it fits. Returns its length, 0 when it cannot be read, or as
- * aside_read() when it is not known: then it has to be asked again. */
+/* Reads a file of NUL-separated strings as far as it fits. Returns its length, 0 when it cannot be read,
+ * -ENOMEM, or as aside_read() when it is not known and has to be asked for again. */
 static ssize_t read_strings(Probe *probe, const Subject *subject, const char *file, char **buf)
 {
     size_t size = SUBJECT_TEXT_SIZE;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The threads of one process: those listed in its task directory are merged with those in the World. Of a large process
- * that takes many passes (ThreadCourse), in each of which so many are listed, or read, as a tick can spare the time
- * for: 2 us for one that is listed, 30 for one that is read. One process at a time; the others wait for it. A thread
- * that is born or ends meanwhile is seen the next time, because then the numbers differ.
+/* The threads of one process: those listed in its task directory are merged with those in the World. For a
+ * large process this takes many passes (ThreadCourse). Each of them lists, or reads, as many threads as a
+ * tick can spare the time for: 2 us for one that is listed, 30 us for one that is read. One process is
+ * handled at a time; the others wait for it. A thread that starts or ends meanwhile is seen the next time,
+ * because then the numbers differ.
  *
- *  A number that was
- * given to another thread since is found because the first one is seen to be gone: its descriptor says so, and where
- * none is kept open, a rolling re-read of start times does. */
+ * A reused TID is found because the former thread is seen to be gone: by its descriptor or, where none is kept
+ * open, by a rolling reread of start times. */
 
 #include "base/root.h"
 #include "base/scan.h"
@@ -35,7 +35,7 @@ static pid_t parse_number(const char *name)
     return scan_u64(&name, &v) && !*name && v <= INT32_MAX ? (pid_t)v : 0;
 }
 
-/* Adds up to `max` more. 1: there may be more of them; 0: that was all; or -errno. */
+/* Lists up to `max` more. 1: there may be more of them; 0: that was all; or -errno. */
 static int list_some(DIR *dir, pid_t **array, size_t *capacity, size_t *n_listed, size_t max)
 {
     const struct dirent *entry;
@@ -59,14 +59,14 @@ static int list_some(DIR *dir, pid_t **array, size_t *capacity, size_t *n_listed
             return -ENOMEM;
         (*array)[n++] = v;
     }
-    /* The task directory of a process that ends while it is read: what was listed is still good. */
+    /* The process may end while its task directory is read: what was listed is still good. */
     if (errno > 0 && errno != ENOENT && errno != ESRCH)
         return -errno;
     *n_listed = n;
     return 0;
 }
 
-/* The kernel lists processes in order, and threads in the order of their birth. */
+/* The kernel lists processes in order, but threads in order of creation. */
 static void sort_numbers(pid_t *array, size_t n)
 {
     bool sorted = true;
@@ -98,11 +98,11 @@ void probe_process_gone(World *world, Process *process)
     process->gone = true;
 }
 
-/* Reads what is needed of a new thread; everything but its loads. */
+/* Reads what is needed of a new thread, except its loads. */
 static int read_thread(Probe *probe, World *world, size_t process, const Subject *subject, pid_t tid,
                        Task *ret)
 {
-    ProcStat stat = subject->stat; /* but for CPU times, it is that of the first thread */
+    ProcStat stat = subject->stat; /* except for CPU times, it is that of the first thread */
     char path[32];
     int r = 0;
 
@@ -134,7 +134,7 @@ static int read_thread(Probe *probe, World *world, size_t process, const Subject
     return 0;
 }
 
-/* Whether no more threads of this process are taken in: there is no room, or it has as much as it leaves to others. */
+/* Whether no more threads of this process are added: there is no room, or it has as much as it leaves to others. */
 static bool is_over_limit(const Probe *probe, const World *world, const Process *process)
 {
     size_t n, n_others;
@@ -144,7 +144,8 @@ static bool is_over_limit(const Probe *probe, const World *world, const Process 
     return n_others >= probe->options.max_tasks || n >= (probe->options.max_tasks - n_others + 1) / 2;
 }
 
-/* Adds one thread to the World, with a reader. 0 also when it is skipped: gone again, or it does not parse. */
+/* Adds one thread to the World, with a reader. 0 also when it is skipped: over the limit, gone again, or
+ * unparsable. */
 static int add_thread(Probe *probe, World *world, size_t process, const Subject *subject, pid_t tid)
 {
     Reader *reader;
@@ -175,10 +176,10 @@ static int add_thread(Probe *probe, World *world, size_t process, const Subject 
     }
     r = world_add_task(world, &task);
     return r == -ENOMEM ? r
-                        : 0; /* -EEXIST: its number was another's until just now; the next pass takes it in */
+                        : 0; /* -EEXIST: the TID was another thread's until just now; the next pass adds it */
 }
 
-/* Most processes have one thread, and its number is theirs; the next pass sees that there are more. */
+/* Most processes have one thread, with their own number. If there are more by now, the next pass sees that. */
 static int list_threads(Probe *probe, const Subject *subject)
 {
     CLEANUP(closedir_p) DIR *dir = NULL;
@@ -196,8 +197,8 @@ static int list_threads(Probe *probe, const Subject *subject)
     return probe_list_numbers(dir, &probe->tids, &probe->tids_capacity, &probe->n_tids);
 }
 
-/* Marks the threads in the World that are not listed any more, and leaves in `tids` those that are not in the World
- * yet. Returns their number. */
+/* Marks threads in the World gone that are not listed any more, and leaves in `tids` those that are not in
+ * the World yet. Returns the number of the latter. */
 static size_t match_threads(Probe *probe, World *world, size_t process, pid_t *tids, size_t n_tids)
 {
     size_t n, first = world_process_tasks(world, &world->processes[process], &n), n_new = 0, t = 0;
@@ -258,7 +259,7 @@ static int course_begin(ThreadCourse *course, const Subject *subject)
     return r;
 }
 
-/* What a step does when all are listed. Returns 0 or -ENOMEM. */
+/* The step when all are listed: adds new threads. Returns 0 or -ENOMEM. */
 static int course_add(Probe *probe, World *world, size_t process)
 {
     ThreadCourse *course = &probe->course;
@@ -312,7 +313,7 @@ int probe_go_on(Probe *probe, World *world)
     return 0;
 }
 
-/* Begins a course, if there is none. The first step is the next tick's. */
+/* Begins a course, if none is under way. The next tick makes its first step. */
 static int refresh_large(Probe *probe, World *world, size_t process, const Subject *subject)
 {
     size_t n;
@@ -352,7 +353,7 @@ int probe_threads_refresh(Probe *probe, World *world, size_t process, const Subj
     return r;
 }
 
-/* Reads a thread's stat again: whether it is still the same one, and what may change, its name. */
+/* Rereads a thread's stat: checks that it is still the same thread, and updates its name. */
 static void validate(Probe *probe, World *world, Task *task)
 {
     ProcStat stat;
@@ -375,7 +376,7 @@ void probe_threads_validate(Probe *probe, World *world)
     for (size_t i = 0; i < n; i++) {
         Task *task = &world->tasks[(probe->thread_cursor + i) % world->n_tasks];
 
-        /* That of a first thread is its process's, which every pass reads. */
+        /* Every pass reads that of a first thread, as part of its process. */
         if (!task->gone && task->tid != world->processes[task->process.i].pid)
             validate(probe, world, task);
     }
