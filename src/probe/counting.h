@@ -29,5 +29,4 @@ int counting_begin(Counting *counting, TaskKey subject, const pid_t *tids, size_
 bool counting_look(const Counting *counting, size_t i, CountingNews *ret);
 void counting_end(Counting *counting, size_t i);
 
-/* Number of threads being counted. */
 uint32_t counting_n_threads(const Counting *counting);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One small function for each neighbour, all of the same form: it fills in the detail and returns whether the
- * neighbour is there.
+/* One small function for each neighbour: it fills in the detail and returns whether the neighbour is there.
  *
  * Searching all processes for a daemon would cost more than all the rest here. But a daemon leaves its PID in
  * /run, and a process with that PID and name is the daemon. */
@@ -49,8 +48,8 @@ static void describe(char *detail, const char *text)
         memcpy(detail + NEIGHBOUR_DETAIL_SIZE - sizeof("..."), "...", sizeof("..."));
 }
 
-/* Whether process `pid` has the name `comm` and belongs to the owner of `file`, which tells the PID; fills in
- * that PID as the detail. Any process may take the name, and the PID of a process that has ended. */
+/* Whether process `pid` has the name `comm` and the owner of `file`, which tells the PID; the detail is
+ * that PID. Any process may take the name, and the PID of one that has ended. */
 static int is_process(int root_fd, const char *file, const char *pid, const char *comm, char *detail)
 {
     struct stat said, process;

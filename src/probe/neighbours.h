@@ -34,9 +34,8 @@ typedef struct Neighbours {
     Neighbour of[NEIGHBOUR_MAX];
 } Neighbours;
 
-/* Reads some ten small files below `root_fd`. Daemons are found by the PID file or the socket that they keep
- * in /run, so one that was started by hand without it is not found. What cannot be read counts as absent.
- * Returns 0 or -ENOMEM. */
+/* Reads some ten small files below `root_fd`. Daemons are found by the PID file or socket that they keep in
+ * /run, so one started by hand without it is missed. What cannot be read counts as absent. Returns 0 or -ENOMEM. */
 int neighbours_read(int root_fd, Neighbours *ret);
 
 /* The name: "numad", "numa-balancing", ...; and what numaplace does about it, to follow "numad: ". */

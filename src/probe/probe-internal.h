@@ -19,14 +19,12 @@
  * eight. */
 #define DISCOVER_ROLL 8U
 
-/* Likewise for kernel threads and zombies, which are most of the processes on an idle machine. They become
- * something else only if their PID is reused. A listing of /proc drops PIDs that are free, and while no
- * listing is needed, no PID can have been reused. */
+/* Likewise for kernel threads and zombies, most of what an idle machine has. Only a reused PID makes them
+ * something else: a listing of /proc drops free PIDs, and while none is needed, no PID can have been reused. */
 #define OUT_OF_REACH_ROLL 64U
 
-/* /proc is listed in one of so many discoveries even if no process has started. With a hundred processes a
- * listing is a fifth of the cost of a discovery, and without it only a process that got a chosen PID (a
- * restored one) is missed. */
+/* /proc is listed in one of so many discoveries even if no process has started. With a hundred processes
+ * listing is a fifth of the cost; without it only a process restored with its old PID is missed. */
 #define LIST_ROLL 16U
 
 /* Processes of the World whose stat is read per discovery, approximately; 8 us each. */
@@ -39,9 +37,9 @@
  * DISCOVER_ROLL; 7 us each. That a thread has ended is seen when it is sampled. */
 #define THREADS_PER_PASS 64U
 
-/* Work of one pass or tick where there may be very much, unless ProbeOptions.batch says otherwise. Threads
- * sampled in one tick: 1 us each with an open descriptor, 4 times that without. Masks reread of threads that
- * we changed: 1 us. Threads listed of a large process: 2 us. */
+/* Work of one pass or tick where there may be very much, unless ProbeOptions.batch says otherwise: threads
+ * sampled, 1 us each, 4 times that without an open descriptor; masks reread of threads that we changed, 1 us;
+ * threads listed of a large process, 2 us. */
 #define PROBE_BATCH 8192U
 /* New threads are read in batches of this part of it: 30 us each. A process with more threads is large. */
 #define THREADS_BATCH_SHARE 8U
@@ -270,9 +268,9 @@ void probe_memory_done(Probe *probe);
 int probe_mask_read(Probe *probe, World *world, const Process *process, pid_t tid, CpuMask *ret);
 TaskHands probe_mask_judge(Probe *probe, World *world, const Process *process, const Task *task);
 int probe_masks_refresh(Probe *probe, World *world);
-/* Puts the cpuset of a process into the World and returns whether it differs from the one before. If so,
- * threads that were foreign or denied are judged again: masks and cpusets are read one after the other, and
- * the kernel may change both in between. */
+/* Puts the cpuset of a process into the World and returns whether it is another one than before. If so,
+ * threads that were foreign or denied are judged again: the kernel may change masks and cpusets between
+ * reading one and the other. */
 bool probe_cpuset_put(Probe *probe, World *world, Process *process, CpuMask cpuset);
 /* Forgets the interned masks, which are invalid after world_compact(). */
 void probe_masks_forget(Probe *probe);

@@ -58,28 +58,25 @@ typedef enum ProbeDecision {
 
 typedef struct ProbeCallbacks {
     /* Decides about a process. Called once at discovery, and again as the decision says; never for kernel
-     * threads, zombies and `self`. The next discovery sees a changed name of a process in the World if that
-     * has fewer than 128 processes. Every other change is seen within eight discoveries. */
+     * threads, zombies and `self`. A changed name of a process in the World is seen at the next discovery if
+     * that has fewer than 128 processes, every other change within eight. */
     ProbeDecision (*decide)(void *userdata, const ProbeSubject *subject, size_t *ret_policy);
-    /* Whether decide() would answer the same whatever the command line and environment of the process are.
-     * They may take long to arrive, and are then not read. All other fields are set. NULL: never. */
+    /* Whether decide() would answer the same whatever the command line and environment are. These may take
+     * long to arrive, and are then not read. All other fields are set. NULL: never. */
     bool (*is_settled)(void *userdata, const ProbeSubject *subject);
     /* Whether decide() would refuse a process whatever else can be read of it. Then nothing more is read, and
      * the decision is IGNORE while it is in the World, else LATER. NULL: never. */
     bool (*refuses)(void *userdata, pid_t pid, uint64_t start_ticks);
     /* Puts a process that was taken into its group: group_assign(). Returns 0 or -ENOMEM. */
     int (*assign)(void *userdata, World *world, Process *process, size_t policy);
-    /* What is wanted of the memory of a process, PROBE_MEMORY_... Called for each process of a workload at
-     * each discovery, and between two while some process awaits its first measurement. What is not wanted is
-     * not read. NULL: nothing. */
+    /* What is wanted of the memory of a process, PROBE_MEMORY_... Called for each process of a workload at each
+     * discovery, and in between while one awaits its first measurement. The rest is not read. NULL: nothing. */
     unsigned (*wants_memory)(void *userdata, const World *world, const Process *process);
-    /* Called with the CPUs read from the cpuset at `path` in `ret`. If the cpuset would be another one
-     * without this daemon, sets `ret` to that and returns true. Processes there are recorded as allowed these
-     * CPUs. NULL: they never differ. */
+    /* `ret` has the CPUs read from the cpuset at `path`. If these would be others without this daemon, sets
+     * `ret` to those and returns true. They are what processes there are recorded as allowed. NULL: never. */
     bool (*bound)(void *userdata, const char *path, hwloc_bitmap_t ret);
-    /* Called once for a process whose command line or environment has not arrived for seconds. Only pid,
-     * start time, name and user of `subject` are set. Nothing is decided about the process until they can be
-     * read. NULL: not reported. */
+    /* Called once for a process whose command line or environment has not arrived for seconds; nothing is
+     * decided about it until then. Only pid, start time, name and user are set. NULL: not reported. */
     void (*hangs)(void *userdata, const ProbeSubject *subject);
     void *userdata;
 } ProbeCallbacks;
@@ -151,33 +148,32 @@ bool probe_newcomers(const Probe *probe);
 /* Makes the next discovery call decide() for this process, because its answer may have changed. */
 void probe_ask_about(Probe *probe, pid_t pid);
 
-/* Processes that the last discovery met for the first time, managed or not, ascending, each with tid 0.
- * Excluded are the daemon itself, kernel threads and zombies. Valid until the next discovery. */
+/* Processes that the last discovery met first, managed or not, ascending and with tid 0; without the daemon
+ * itself, kernel threads and zombies. Valid until the next discovery. */
 const TaskKey *probe_born(const Probe *probe, size_t *ret_n);
 
 /* Whether the last discovery met this process, managed or not. */
 bool probe_met(const Probe *probe, pid_t pid, uint64_t start_ticks);
 
-/* Whether fewer threads were runnable at the last probe_glance() than there are online CPUs, as far as
- * /proc/loadavg tells. Not counted are the thread that reads it, and `n_waiting` threads that wait where an
- * idle CPU does not help them. */
+/* Whether fewer threads were runnable at the last probe_glance() than CPUs are online, as far as /proc/loadavg
+ * tells. Not counted are its reader, and `n_waiting` threads that wait where an idle CPU does not help them. */
 bool probe_room(const Probe *probe, const World *world, uint32_t n_waiting);
 
 /* The slow half. Finds and matches processes and threads, rereads masks, cpusets and names, drops what is
  * gone (world_compact()), and updates the World's `now` and sums. Eligibility of a thread:
- *   - FOREIGN: its mask is narrower than its cpuset, and neither the home of its group or of its parent's
- *     group nor that home and one CPU;
- *   - REPINNED, and its process yielded: we changed the mask, and the present one is neither ours nor the
- *     kernel's work after a change of CPUs or cpuset. Permanent;
+ *   - FOREIGN: its mask is narrower than its cpuset, and neither the home of its group or its parent's group
+ *     nor that and one CPU;
+ *   - REPINNED, with its process yielded, for good: we changed the mask, and it is now neither ours nor the
+ *     kernel's work after a change of CPUs or cpuset;
  *   - UNKNOWN: its mask or times could not be read; until they can (I10).
- * Memory of a process is measured when the process is first seen, then less and less often
- * (probe/memory/residency.h). Masks are cut to online CPUs. Masks changed by us are read every time, up to
- * 8192 in turn; of the others 2000. Of a process with more than 1024 threads only their number is read here;
- * probe_go_on() does the rest. Returns 0, -ENOMEM, or -errno when /proc itself cannot be read. */
+ * Memory is measured when a process is first seen, then less and less often (probe/memory/residency.h). Masks
+ * are cut to online CPUs. Up to 8192 masks changed by us and 2000 others are read, in turn. Of a process with
+ * more than 1024 threads only their number is read; probe_go_on() does the rest. Returns 0, -ENOMEM, or
+ * -errno when /proc itself cannot be read. */
 int probe_discover(Probe *probe, World *world, uint64_t now_usec);
 
-/* The part of probe_discover() that newcomers need, at a fraction of its cost where other processes have very
- * many threads: no masks are reread, and no sleeping threads are sampled. */
+/* The part of probe_discover() that newcomers need, at a fraction of its cost where others have very many
+ * threads: no masks are reread, and no sleeping threads sampled. */
 int probe_find_newcomers(Probe *probe, World *world, uint64_t now_usec);
 
 /* Continues with a large process where the last discovery stopped: lists or reads some of its threads. To be
@@ -185,27 +181,24 @@ int probe_find_newcomers(Probe *probe, World *world, uint64_t now_usec);
 bool probe_unfinished(const Probe *probe);
 int probe_go_on(Probe *probe, World *world);
 
-/* The fast half. Samples the loads of CPUs and of the World's tasks, advances the World's tick, now and
- * interval, and updates its sums. A task's first sample leaves it `fresh`. Not everything is read every time:
- *   - of more than 8192 busy tasks, 8192 are sampled in turn; a quarter of that where no descriptor is kept
- *     open;
- *   - a task without run time in eight samples has zero load until the sample after the next discovery. While
- *     a CPU of its group's home is lent, it is watched all the same (512 per tick, in turn);
- *   - last_cpu is read in each tick for holders of a lease, and in turn (32 and one per CPU) for tasks that
- *     wait at least 50 permille, unless no CPU has time to spare. With several nodes, the sample after a full
- *     discovery reads it in turn for as many tasks that run so much. Otherwise it is the CPU where the task
- *     was last seen;
- *   - without /proc/schedstat the wait of a CPU is the sum over the tasks last seen on it, and unknown if
- *     there is none.
- * Returns 0, -ENOMEM, or -errno when the CPU times cannot be read (the World is then marked partial). */
+/* The fast half. Samples the loads of CPUs and of the World's tasks, and updates its tick, now, interval and
+ * sums. A task's first sample leaves it `fresh`. Not everything is read every time:
+ *   - of more than 8192 busy tasks, 8192 in turn; a quarter of that where no descriptor is kept open;
+ *   - a task without run time in eight samples has zero load until the sample after the next discovery, but
+ *     is watched (512 per tick, in turn) while a CPU of its group's home is lent;
+ *   - last_cpu is read each time for holders of a lease, and in turn (32 and one per CPU) for tasks that wait
+ *     at least 50 permille, unless no CPU has time to spare. With several nodes, the sample after a full
+ *     discovery reads it in turn for as many that run so much. Otherwise it is where the task was last seen;
+ *   - without /proc/schedstat the wait of a CPU is that of the tasks last seen on it, and unknown without
+ *     any.
+ * Returns 0, -ENOMEM, or -errno when CPU times cannot be read (the World is then marked partial). */
 int probe_sample(Probe *probe, World *world, uint64_t now_usec);
 
-/* Reads one process as a discovery would, managed or not, passes it to `look_at` and returns the result of
- * that; for explain. The strings end with the call. -ESRCH: there is no such process. PROBE_E_OUT_OF_REACH: a
- * kernel thread, a zombie or the daemon itself, about which decide() is never asked. When its command line or
- * environment is wanted: PROBE_E_AWAITED: it has not arrived yet; PROBE_E_HANGS: the read hangs;
- * PROBE_E_CROWDED: it is not read, because too many reads of its user's processes, or of all users'
- * processes, hang. */
+/* Reads one process as a discovery would, managed or not, passes it to `look_at` and returns the result; for
+ * explain. The strings end with the call. -ESRCH: there is no such process. PROBE_E_OUT_OF_REACH: decide() is
+ * never asked about it: a kernel thread, a zombie or the daemon itself. If its command line or environment is
+ * wanted: PROBE_E_AWAITED: not here yet; PROBE_E_HANGS: the read hangs; PROBE_E_CROWDED: not read, because
+ * too many reads of its user, or of all users, hang. */
 #define PROBE_E_OUT_OF_REACH 1
 #define PROBE_E_AWAITED      2
 #define PROBE_E_HANGS        3
@@ -217,9 +210,8 @@ int probe_look(Probe *probe, pid_t pid, unsigned wants,
  * reloaded. */
 bool probe_topology_changed(Probe *probe);
 
-/* Takes over from `before`, which `probe` is to replace, the state that the next probe_topology_changed()
- * compares with. The topology of a new probe is loaded before the probe is made, and a change in between must
- * not be lost. */
+/* Takes over from `before`, which `probe` is to replace, what the next probe_topology_changed() compares
+ * with. A new probe's topology was loaded earlier, and changes in between must not be lost. */
 int probe_topology_adopt(Probe *probe, const Probe *before);
 
 /* Takes over the reader threads. Those whose reads hang would be lost with `before`, and others started in

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* How fast threads progress: instructions per cycle in user mode, and misses of the last-level cache. They are
- * counted with perf_event_open(2) where the processor has counters and we may use them. A thread that waits for
- * memory has few instructions per cycle. The number is no measure of work: a thread that spins on a lock has many.
+/* How fast threads progress: instructions per cycle in user mode, and misses of the last-level cache, by
+ * perf_event_open(2), where the processor has counters and we may use them. A thread that waits for memory
+ * has few instructions per cycle. That is no measure of work: a thread that spins on a lock has many.
  *
  * Counting slows each context switch of these threads, starts with an interrupt to all CPUs, and takes
- * counters from their other users. So count only on request, and briefly. */
+ * counters from their other users. So count on request, and briefly. */
 
 #include "base/util.h"
 
@@ -33,9 +33,9 @@ typedef struct ProgressCounts {
 
 typedef struct Progress Progress;
 
-/* Begins to count the first PROGRESS_THREADS_MAX of these threads, as far as possible. `events` NULL: the
- * processor's own. Returns 0; -ENOMEM; or why none can be counted: -ENOENT, -ENODEV, -EOPNOTSUPP: there are
- * no counters; -EACCES, -EPERM: not permitted; -ESRCH: all threads are gone; -errno. */
+/* Begins to count the first PROGRESS_THREADS_MAX threads, as far as possible. `events` NULL: the processor's.
+ * Returns 0; -ENOMEM; or why none can be counted: -ENOENT, -ENODEV, -EOPNOTSUPP: there are no counters;
+ * -EACCES, -EPERM: not permitted; -ESRCH: all are gone; -errno. */
 int progress_begin(const ProgressEvents *events, const pid_t *tids, size_t n_tids, Progress **ret);
 
 /* Counts since progress_begin(), including threads that have ended. May be called again. */

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Each of the two files alone is wrong about busy CPUs. /proc/schedstat counts nanoseconds, but the time of a
- * running task is added only when the task leaves the CPU. A single spinning task makes its CPU look idle for
- * seconds, and then busy for all of them at once. /proc/stat is right within one step of 10 ms. So the
- * nanoseconds are used as far as they are within one step of /proc/stat:
+/* Each of the two files alone is wrong about busy CPUs. /proc/schedstat counts nanoseconds, but adds the time
+ * of a running task only when it leaves the CPU: a lone spinning task makes its CPU look idle for seconds,
+ * and then busy for all of them at once. /proc/stat is right within one step of 10 ms. So the nanoseconds are
+ * used, within one step of /proc/stat:
  *
  *     tick of 100 ms            /proc/stat    schedstat    busy
  *     short bursts              40 +- 10      37.2         37.2 ms
  *     lone spinner              100 +- 10     0            90 ms
  *     its last slice ends       0 +- 10       900          10 ms
  *
- * On a machine with hundreds of CPUs both files are large (schedstat repeats its domain lines for every CPU),
- * and there is no smaller source. The daemon measures what reading costs and ticks more slowly. */
+ * With hundreds of CPUs both files are large (schedstat repeats its domain lines for every CPU), and there is
+ * no smaller source. The daemon measures the cost and ticks more slowly. */
 
 #include "probe/cpu/cpu-load.h"
 

@@ -90,7 +90,6 @@ static int open_cgroup(const Probe *probe, pid_t pid)
     return root_open_file(probe->proc_fd, path);
 }
 
-/* Reads and parses the cgroup file of a process. */
 static int read_cgroup(Probe *probe, int fd, CgroupPaths *ret)
 {
     ssize_t n = fd < 0 ? fd : root_pread(fd, probe->cgroup_text, sizeof(probe->cgroup_text));
@@ -262,9 +261,8 @@ void probe_cpusets_forget(Probe *probe)
         e->mask = NULL;
 }
 
-/* When a controller was switched on, a nearer file may have become the right one, so files are closed now and
- * then. Until somebody writes to it, the nearer file has the same CPUs. When somebody does, masks change, and
- * the cpuset is looked up again for them. */
+/* When a controller was switched on, a nearer file may be the right one; files are closed now and then to find it.
+ * It has the same CPUs until somebody writes to it. Then masks change, and the cpuset is looked up again for them. */
 void probe_cpusets_begin(Probe *probe)
 {
     CpusetCache *e, *next;

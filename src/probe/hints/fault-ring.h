@@ -11,7 +11,6 @@
 /* Contents of a sample record, in this order: PERF_SAMPLE_TID, TIME, ADDR and CPU. */
 #define FAULT_RING_SAMPLE_TYPE (1U << 1 | 1U << 2 | 1U << 3 | 1U << 7)
 
-/* Bytes of a sample record. */
 #define FAULT_RING_SAMPLE_SIZE 40U
 
 typedef struct FaultSample {
@@ -27,14 +26,13 @@ typedef enum FaultRingRecord {
     FAULT_RING_LOST,   /* that many samples did not fit, in *ret_lost */
 } FaultRingRecord;
 
-/* Data of a ring. */
 typedef struct FaultRing {
     const uint8_t *data;
     size_t size; /* a power of two, at least 4096 */
 } FaultRing;
 
-/* Takes the next record at *tail and moves *tail behind it; other kinds of records are skipped. *tail counts
- * up and never wraps, like `head`. Returns a FaultRingRecord, or -EINVAL when there is no valid record: the
- * rest up to `head` is useless. */
+/* Takes the next record at *tail and moves *tail behind it, skipping other kinds of records. *tail counts up
+ * and never wraps, like `head`. Returns a FaultRingRecord, or -EINVAL when there is no valid record: the rest
+ * up to `head` is useless. */
 int fault_ring_next(const FaultRing *ring, uint64_t head, uint64_t *tail, FaultSample *ret,
                     uint64_t *ret_lost);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Evidence W, write hint faults: the kernel's NUMA hint faults, made from userspace. Writing "4" to
- * /proc/PID/clear_refs write-protects all pages of the process. The next write to each page takes a short
- * fault, and a software event records the thread, the address and the CPU. Neither kernel.numa_balancing nor
- * hardware counters are needed.
+ * /proc/PID/clear_refs write-protects all pages of the process. The next write to each takes a short fault,
+ * for which a software event records thread, address and CPU. Neither kernel.numa_balancing nor hardware
+ * counters are needed.
  *
  *     round:  read rings --> threads --> blocks: on which nodes? --> count --> protect again, or not yet
  *
- * A round has one sample per page. A huge page has one for all its 2 MB (and is not split). Small pages have one
- * each, thinned out when they are too many for the rings. A page written once in a round looks like one written
- * all the time, and of the threads that share a page only the first one is seen. Reads are not seen at all.
+ * A round has one sample per page: one for all 2 MB of a huge page (which is not split), and one for each
+ * small page, thinned out when they are too many for the rings. A page written once looks like one written
+ * all the time. Of the threads that share a page only the first is seen. Reads are not seen at all.
  *
- * Protecting walks all page tables in one go, with the address space locked against faults and mappings; it
- * cannot be limited to a window. So pages are not protected
+ * Protecting walks all page tables in one go, with the address space locked against faults and mappings; no
+ * window can be given. So it is not done
  *   - while pages are moved, or the process touches memory for the first time. Both want the same lock, and
- *     protecting then takes 10 to 20 times as long, up to 350 ms. The rings go on recording first touches,
- *     and writes to pages that are still protected;
+ *     protecting then takes 10 to 20 times as long, up to 350 ms. Rings go on recording first touches, and
+ *     writes to pages still protected;
  *   - when it would take more than 20 ms, by its cost per page, or took that three times in a row;
  *   - before 32 times its cost has passed, faults included. */
 
@@ -184,9 +184,8 @@ static int begin(const EvidenceTarget *target, const EvidenceMachine *machine, v
 /*
  * Where blocks lie that were touched, and to which memory they belong
  *
- * A block is located by the page that was touched last. A block that was not touched is located only on
- * request: with 128 GiB of them it takes 16 ms. maps is read each time, numa_maps seldom, because the kernel
- * walks all page tables for it.
+ * A block is located by the page touched last. Untouched blocks are located only on request: with 128 GiB of them
+ * it takes 16 ms. maps is read each time, numa_maps seldom, because the kernel walks all page tables for it.
  */
 
 static int locate_some(HintFaults *faults, Touches *touches, size_t n)
@@ -289,8 +288,8 @@ static int take(void *userdata, const FaultSample *sample)
     const TopologyCpu *cpu = NULL;
     Touch touch = {.address = sample->address, .tid = sample->tid, .cpu_node = NODE_NONE};
 
-    /* Before pages are protected, the only faults are first touches. They show which thread has set memory
-     * up, which may be any. */
+    /* Before pages are protected, the only faults are first touches. They show which thread set memory up, which
+     * need not use it. */
     if (sample->pid != taking->faults->target.pid || !taking->faults->protected)
         return 0;
     if (sample->cpu <= INT32_MAX)

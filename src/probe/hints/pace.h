@@ -8,6 +8,6 @@
 /* Longest time for which a round may stop the whole process; a longer round is not made. */
 #define HINT_PACE_STALL_USEC 20000U
 
-/* Pause after a round that cost the process `cost_usec`, if it uses `cpu_permille` of one CPU: until it has used
- * 32 times the cost in CPU time (P8), which makes 3 %. A process that sleeps counts as using a tenth of a CPU. */
+/* Pause after a round that cost the process `cost_usec`: until it has used 32 times that in CPU time (P8), at
+ * `cpu_permille` of one CPU, which makes 3 %. A sleeping process counts as using a tenth of a CPU. */
 uint64_t hint_pace_rest_usec(uint64_t cost_usec, uint32_t cpu_permille);

@@ -3,12 +3,12 @@
 /* Rings are sorted by thread or CPU. They wake nobody: they are read when a round ends.
  *
  * A full ring loses samples at the end of a round, so the blocks touched last would never be seen. A longer
- * sampling period thins out small pages evenly instead. It becomes four times longer after a round with
- * losses, and half as long when the fullest ring was used to less than an eighth. Huge pages, with one fault
- * each, are thinned out too; a process with so many small pages has few of these.
+ * sampling period thins out small pages evenly instead. It is quadrupled after a round with losses, and
+ * halved when the fullest ring was used to less than an eighth. Huge pages, with one fault each, are thinned
+ * out too; a process with so many small pages has few of these.
  *
- * What it does badly: inherited events (one for all threads of a process, on each CPU) would need few
- * descriptors, but only threads created later inherit them. */
+ * What it does badly: inherited events (one for all threads, on each CPU) would need few descriptors, but
+ * only threads created later inherit them. */
 
 #include "probe/hints/rings.h"
 

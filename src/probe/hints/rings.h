@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Rings that receive samples of page faults: perf_event_open(2) with a software event, so no PMU is needed.
+/* Rings for samples of page faults: perf_event_open(2) with a software event, so no PMU is needed.
  *
  * A ring per thread sees this process only, and costs a descriptor and 68 KiB that cannot be swapped. With
- * many threads there is one ring per CPU instead. It sees the control group of the process or, if there is
- * none, the whole machine. Faults of other processes are then recorded too, and left out later. */
+ * many threads there is one per CPU instead. It sees the control group of the process or, without one, the
+ * whole machine; faults of other processes are recorded too and left out later. */
 
 #include "base/util.h"
 #include "probe/hints/fault-ring.h"
@@ -45,10 +45,9 @@ int hint_rings_new(const HintRingsOptions *options, HintRings **ret);
 HintRings *hint_rings_free(HintRings *rings);
 DEFINE_CLEANUP(HintRings *, hint_rings_free)
 
-/* Sets the threads, in ascending order: new ones get a ring, and rings of others are closed (samples in them
- * are lost). Changes to rings of CPUs when there are too many threads, and stays with them. Threads that are
- * gone are skipped. Returns 0; -EACCES, -EPERM: not permitted; -EMFILE, -ENOMEM and the like: there are fewer
- * rings than wanted. */
+/* Sets the threads, ascending: new ones get a ring, and rings of others are closed (their samples are lost).
+ * With too many threads, changes to rings of CPUs for good. Threads that are gone are skipped. Returns 0;
+ * -EACCES, -EPERM: not permitted; -EMFILE, -ENOMEM and the like: there are fewer rings than wanted. */
 int hint_rings_follow(HintRings *rings, const pid_t *tids, size_t n_tids);
 
 HintRingsScope hint_rings_scope(const HintRings *rings);
@@ -61,11 +60,11 @@ typedef struct HintRingsCount {
     uint32_t period; /* one sample for so many faults */
 } HintRingsCount;
 
-/* Passes all samples to `take`. A negative result of that ends the reading and is returned; else 0. After
- * losses the sampling period is increased, and reduced again when there is ample room. */
+/* Passes all samples to `take`. A negative result of that ends the reading and is returned; else 0. The
+ * sampling period grows after losses, and shrinks when there is ample room. */
 int hint_rings_read(HintRings *rings, int (*take)(void *userdata, const FaultSample *sample), void *userdata,
                     HintRingsCount *ret);
 
-/* Opens one event on thread `tid` (0: the caller), or on `cpu` for all threads or those of a cgroup. Samples
- * have CLOCK_MONOTONIC times. For hint_rings_follow() and the trial at the start. Descriptor or -errno. */
+/* Opens one event on thread `tid` (0: the caller), or on `cpu` for all threads or a cgroup, with the clock
+ * CLOCK_MONOTONIC. For hint_rings_follow() and the trial at the start. Descriptor or -errno. */
 int hint_rings_open_event(pid_t tid, int cpu, int cgroup_fd, uint32_t period, bool exclude_kernel);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The child of a process with threads may only make system calls, so it does nothing else: no allocation, no
- * stdio. It writes its findings to a page that it shares with the daemon.
+/* The child of a process with threads may only make system calls: no allocation, no stdio. It writes its
+ * findings to a page shared with the daemon.
  *
- * The trial runs in a child and not in the daemon for two reasons: somebody may need the soft-dirty bits of
- * the daemon, and what a kernel that behaves unexpectedly does then happens to the child.
+ * The trial needs a child because somebody may use the daemon's soft-dirty bits, and because a kernel that
+ * behaves unexpectedly then harms only the child.
  *
- * The daemon may be killed while the child lives. So the child keeps nothing that the daemon holds. It closes
- * the descriptors it inherited, the lock of the runtime directory among them, and ends with its parent. */
+ * The daemon may be killed while the child lives. So the child closes the descriptors it inherited, the lock
+ * of the runtime directory among them, and ends with its parent. */
 
 #include "probe/hints/trial.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Whether write hint faults work here. A child process writes to pages, protects them, writes again, and
- * checks whether each write was recorded. Only a trial tells: without soft-dirty bits the write to clear_refs
- * succeeds and does nothing. */
+/* Whether write hint faults work here. A child writes to pages, protects them, writes again, and checks that each
+ * write was recorded. Only trying tells: without soft-dirty bits the write to clear_refs succeeds and does
+ * nothing. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,6 +30,6 @@ typedef struct HintTrial {
 /* Forks, and waits for the child: 10 ms, ten times that with emulated CPUs. */
 void hint_trial(HintTrial *ret);
 
-/* To be called in a child that was just forked by process `parent`. Closes all descriptors but the standard
- * ones, and has the child killed when its parent ends. A child whose parent has already ended exits. */
+/* For a child that process `parent` has just forked. Closes all descriptors but the standard ones, and has
+ * the child killed when its parent ends; if that has ended already, exits. */
 void hint_trial_detach(pid_t parent);

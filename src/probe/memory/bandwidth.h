@@ -39,9 +39,9 @@ bool bandwidth_mounted(int root_fd);
  * resctrl is not mounted; -ENOMEM. */
 int bandwidth_find(int root_fd, const Topology *topology, Bandwidth *ret);
 
-/* Reads all counters. For that, newer kernels wake a thread on a CPU of each cache and wait for it, which may
- * last if that CPU runs a thread that never yields. Returns 0; -ENOENT: there is no counter; -E2BIG: there
- * are more than `most_groups`, and the counts are useless; -errno. */
+/* Reads all counters. For that, newer kernels wake a thread on a CPU of each cache and wait for it; a task
+ * that never yields its CPU can make that last. Returns 0; -ENOENT: there is no counter; -E2BIG: there are
+ * more than `most_groups`, and the counts are useless; -errno. */
 int bandwidth_count(int root_fd, Bandwidth *bandwidth, size_t most_groups);
 
 /* The rate between two readings `usec` apart, in bytes per second. Leaves out domains whose number of groups

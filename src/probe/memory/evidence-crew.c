@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One lock protects everything but the rounds. An entry that is RUNNING belongs to the thread that makes its
- * round, any other to the holder of the lock:
+/* One lock protects everything but the rounds. A RUNNING entry belongs to the thread that makes its round,
+ * any other to the holder of the lock:
  *
  *     IDLE -- due --> RUNNING -- round made --> IDLE
  *       |                |`---- failed or gone --> OVER
  *       `--- dropped ----+------------------------> the entry goes
  *
- * A dropped entry is freed by the first thread of the crew that finds it not running: closing rings takes time. */
+ * A thread of the crew frees a dropped entry when it is not running, because closing rings takes time. */
 
 #include "probe/memory/evidence-crew.h"
 
@@ -21,8 +21,8 @@
 #define MARKS_MAX 1024U
 
 /* Longest time between two rounds that are held back: it takes two to see that a process no longer grows. And
- * shortest time between two while its memory moves: their findings are useless then, and one is due at once
- * when the moving ends. Choices of ours. */
+ * shortest time while its memory moves, when findings are useless; the end of that makes a round due at once.
+ * Choices of ours. */
 #define HELD_USEC        50000U
 #define HELD_MOVING_USEC 300000U
 

@@ -2,13 +2,13 @@
 #pragma once
 
 /* Examines many processes beside the event loop: a few threads make the rounds of evidence.h when they are
- * due. The owner of the crew names the processes, reports what has changed about them, and reads what was
- * found; it never waits. Not for several threads at once. */
+ * due. The owner of the crew names the processes, reports changes and reads results; it never waits. Not for
+ * several threads at once. */
 
 #include "probe/memory/evidence.h"
 
-/* Rounds made at a time. A process that blocks a round keeps one of the threads until it lets go. So each
- * user gets only a few: the processes of three users cannot keep others from being examined. */
+/* Rounds made at a time. A process that blocks a round keeps one of the threads. So each user gets only a
+ * few: the processes of three users cannot keep others from being examined. */
 #define EVIDENCE_CREW_THREADS  12U
 #define EVIDENCE_CREW_USER_MAX 3U
 
@@ -31,24 +31,23 @@ typedef struct EvidenceSubject {
     bool insist; /* the kind was requested by name */
 } EvidenceSubject;
 
-/* Begins to examine a process. The crew remembers processes that it examined by write faults, because the
- * soft-dirty bits of these and of their children then look used. 0; -EEXIST: it is examined already; -E2BIG:
- * too many; -ENOMEM; -errno when no thread can be started. */
+/* Begins to examine a process. The crew remembers those examined by write faults, because their soft-dirty
+ * bits, and those of their children, look used then. 0; -EEXIST: it is examined already; -E2BIG: too many;
+ * -ENOMEM; -errno when no thread can be started. */
 int evidence_crew_add(EvidenceCrew *crew, const EvidenceSubject *subject);
 
 /* Stops examining it, as soon as a round under way ends. 0 or -ENOENT. */
 int evidence_crew_drop(EvidenceCrew *crew, pid_t pid);
 
-/* Reports what has changed: all of `now` but its time. The period counts from the last round. When its pages
- * are no longer moved, the next round is due at once. Returns 1 when a round is under way, which does not
- * know it yet, else 0; -ENOENT. */
+/* Reports what has changed: all of `now` but its time. The period counts from the last round; when its pages
+ * are no longer moved, the next is due at once. Returns 1 when a round is under way, which does not know it
+ * yet, else 0; -ENOENT. */
 int evidence_crew_tell(EvidenceCrew *crew, pid_t pid, const EvidenceNow *now);
 
-/* What is known of the examination itself. */
 typedef struct EvidenceReport {
     EvidenceKind kind;
-    int outcome;        /* 0: it continues; else EVIDENCE_E_... or -errno: it is over */
-    EvidenceRound last; /* the last round */
+    int outcome; /* 0: it continues; else EVIDENCE_E_... or -errno: it is over */
+    EvidenceRound last;
     uint64_t n_rounds;
     uint64_t n_samples, n_lost;
     uint64_t cost_usec;        /* our CPU time */

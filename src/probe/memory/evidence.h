@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Who uses which memory: the kinds of evidence, which of them work on this machine, and examining a process
- * by one of them.
+/* Who uses which memory: the kinds of evidence, which of them work here, and examining a process by one of them.
  *
  * A process is examined in rounds. Every kind puts its findings into a table of access samples
  * (world/touches.h). Beginning and rounds take locks of the process, which can block them. So they run in
- * threads of their own, never in the event loop.
+ * threads set aside, never in the event loop.
  *
  * Write hint faults change the process: its pages are write-protected for a moment, and nobody else can use
  * its soft-dirty bits (checkpoints and live migration do). Nothing has to be put back, so they are not in the
- * journal. But they must not be used where nothing may be changed (I11). */
+ * journal, but they must not be used where nothing may be changed (I11). */
 
 #include "base/util.h"
 #include "topo/topology.h"
@@ -57,11 +56,9 @@ int evidence_detect(int root_fd, bool live, EvidenceMachine *ret);
 /* Tries the kernel's own evidence again, after kernel.numa_balancing was switched. */
 void evidence_detect_switched(int root_fd, EvidenceMachine *machine);
 
-/* The best kind that works, or the wanted one (EVIDENCE_MAX: any). If the wanted one does not work, returns
- * residency, never another kind that might cost what was not asked for.
- *
- * Write faults are preferred to the kernel's own evidence. They tell which block is used, so pages move at
- * once, and to the threads that use them. */
+/* The best kind that works, or the wanted one (EVIDENCE_MAX: any). If that does not work, residency, never
+ * another kind that might cost what was not asked for. Write faults precede the kernel's own evidence: they
+ * tell which block is used, so pages move at once, and to their users. */
 EvidenceKind evidence_choose(const EvidenceMachine *machine, EvidenceKind wanted);
 
 /* Explains that in one line: "kernel; not write: perf_event_open() is not permitted". Malloc'd, NULL: no memory. */
@@ -81,7 +78,6 @@ typedef struct EvidenceTarget {
     bool marked; /* it, or its parent process, was examined before: we used its bits */
 } EvidenceTarget;
 
-/* What a round is told. */
 typedef struct EvidenceNow {
     uint64_t now_usec;
     uint64_t period_usec;  /* from this round to the next, if its cost permits; plan/scan/pace.h */
@@ -99,7 +95,6 @@ typedef enum EvidenceHeld {
     EVIDENCE_HELD_INVALID = -EINVAL,
 } EvidenceHeld;
 
-/* What one round did. */
 typedef struct EvidenceRound {
     EvidenceHeld held;
     bool counted;             /* touches_fold() counted it: there were samples */

@@ -2,10 +2,10 @@
 
 /* Evidence A, the kernel's own NUMA faults, while its balancing is on (kernel.numa_balancing). The kernel
  * unmaps windows of a process's memory and counts which threads fault them in again. Its averages per thread
- * and node are read from sched.
+ * and node are in sched.
  *
- * They replace the averages in the table, because they are averages of the same kind already (P11). They know
- * no blocks, so memory for several nodes is left to the kernel.
+ * They replace the averages in the table, being averages of the same kind (P11). They know no blocks, so
+ * memory for several nodes is left to the kernel.
  *
  * 6.6 us per thread and round. */
 

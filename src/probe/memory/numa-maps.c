@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A line is an address, a memory policy that may contain blanks, and words key=value; the kernel escapes
- * blanks in file names.
+/* A line is an address, a memory policy that may contain blanks, and words key=value; blanks in file names
+ * are escaped.
  *
  *     7f2c00000000 default anon=512 dirty=512 active=0 N0=384 N1=128 kernelpagesize_kB=4
  *     7f2c40000000 default file=/memfd:heap\040(deleted) dirty=100 mapmax=2 N1=100 kernelpagesize_kB=4
  *     7f2c50000000 default file=/usr/lib/libc.so.6 anon=2 dirty=2 mapped=8 mapmax=40 N0=10 kernelpagesize_kB=4
  *
- * The first mapping has 1.5 MiB on node 0 and 0.5 MiB on node 1. The second has 200 KiB on node 1 (two
- * processes map it). The third has 8 KiB on node 0: two of its ten pages were written. A transparent huge
- * page counts as its small pages, one of hugetlbfs as one page, with kernelpagesize_kB=2048.
+ * The first has 1.5 MiB on node 0 and 0.5 MiB on node 1, the second 200 KiB on node 1 (two processes map it),
+ * the third 8 KiB on node 0: two of ten pages were written. A transparent huge page counts as its small
+ * pages, one of hugetlbfs as one page, with kernelpagesize_kB=2048.
  *
  * If only some pages were written, the text does not say on which nodes. They are taken to be spread evenly. */
 

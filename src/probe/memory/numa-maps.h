@@ -5,11 +5,10 @@
  * should follow it (evidence D). Counted are
  *   - anonymous pages: heap, stacks, and written pages of private file mappings;
  *   - shared memory: memfd, SysV, /dev/zero, /dev/shm and huge pages. A page that n processes map counts as
- *     one nth in each, so that the sum over a group is the memory there is. For n, the most mapped page of
- *     the mapping counts.
- * The page cache is not counted: programs, libraries and data files are shared with all processes, and their
- * pages lie where they are first read. Nor are pages of a tmpfs elsewhere: nothing in this file tells them
- * from those of a disk. */
+ *     one nth in each, so that the sum over a group is what there is; n is that of the most mapped page of
+ *     the mapping.
+ * The page cache is not counted: programs, libraries and data files are shared with all processes and lie where
+ * they are first read. Nor are pages of a tmpfs elsewhere, which nothing here tells from those of a disk. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,7 +21,6 @@ typedef struct NumaMaps {
     uint64_t bound_bytes;                /* the part of them whose memory policy names nodes */
 } NumaMaps;
 
-/* What one line says of a mapping. */
 typedef struct NumaMapsLine {
     uint64_t address;  /* its start */
     const char *words; /* the text behind the address */
@@ -44,5 +42,5 @@ int numa_maps_add(NumaMaps *maps, const char *line);
 
 /* Adds all of numa_maps below `dir_fd`, the directory of a process, in pieces: the text may have megabytes.
  * Returns 0; -errno, and *ret is then useless; -ESRCH when the process has no memory (any more). A process
- * that runs another program meanwhile may look smaller than it was. */
+ * that runs another program meanwhile may look smaller. */
 int numa_maps_read(int dir_fd, NumaMaps *ret);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The two texts are read one after the other, and the process may map and unmap in between. A line of
- * numa_maps counts only for a region that begins at its address; the next reading tells the rest.
+/* The two texts are read one after the other, and mappings may change in between. A line of numa_maps counts
+ * only for a region that begins at its address; the next reading tells the rest.
  *
- * A file mapped from a tmpfs other than /dev/shm counts as a file: nothing in these texts tells it from one
- * on a disk. */
+ * A file of a tmpfs other than /dev/shm counts as a file: nothing in these texts tells it from one on a disk. */
 
 #include "probe/memory/region-maps.h"
 

@@ -3,9 +3,9 @@
 
 /* /proc/PID/maps and numa_maps as regions (world/regions.h).
  *
- * maps lists the mappings, and is cheap. numa_maps adds which of them have a memory policy, which are of reserved
- * huge pages, and how much of each is resident. It is read seldom, because the kernel walks all page tables for
- * it. Until then nothing is bound, everything may be resident, and huge pages are known by their names only. */
+ * maps lists the mappings, and is cheap. numa_maps adds memory policies, reserved huge pages, and how much of
+ * each region is resident. It is read seldom, because the kernel walks all page tables for it. Until then
+ * nothing is bound, everything may be resident, and huge pages are known only by name. */
 
 #include "world/regions.h"
 
@@ -19,5 +19,5 @@ int region_maps_describe(MemoryRegions *regions, const char *line);
 
 /* Reads `maps`, and with `described` also `numa_maps`, below the directory of a process. Takes over what
  * `before` (may be NULL) remembers. *ret is empty before, and to be released. 0 or -errno: -ESRCH when the
- * process has no memory (any more). Without numa_maps in the kernel, what it would tell is missing. */
+ * process has no memory (any more). A kernel without numa_maps is no error. */
 int region_maps_read(int dir_fd, bool described, const MemoryRegions *before, MemoryRegions *ret);

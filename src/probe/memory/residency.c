@@ -3,14 +3,13 @@
 /* Measures where the memory of the processes to be placed lies, which of it they share, and how much the
  * nodes have free.
  *
- * Other threads read numa_maps and maps (probe/tasks/aside.h): these may be megabytes and take seconds, and
- * the process can hang its reader. The thread returns sums only. What takes longer than a moment is asked for
- * again at the next discovery. If nothing is known of a process yet, that is done at the next tick, because
- * its first home waits for it.
+ * Threads set aside (probe/tasks/aside.h) read numa_maps and maps: these may be megabytes and take seconds,
+ * and the process can hang its reader. Only sums come back. A late reading is asked for again at the next
+ * discovery; if nothing is known of the process yet, at the next tick, because its first home waits for it.
  *
  * A reading takes a dozen system calls (directory, stat, file) and two more for each page of text. Readings
- * are spaced by what they cost, and one discovery makes no more than a few milliseconds of them, in turn.
- * Where no memory is wanted there is no system call at all. */
+ * are spaced by their cost, and one discovery makes a few milliseconds of them, in turn. Where no memory is
+ * wanted there is no system call at all. */
 
 #include "probe/memory/residency.h"
 
@@ -30,14 +29,14 @@
 #include <string.h>
 
 /* CPU time of the readings of one discovery; the last one may exceed it. Once a second that is half a
- * percent, which only a crowd of new processes uses up. The ticks between discoveries, which continue with
- * that crowd, have a fifth of it each. */
+ * percent, which only a crowd of new processes uses. The ticks in between, which continue with the crowd,
+ * have a fifth of it each. */
 #define PASS_NSEC     (NSEC_PER_SEC / 200)
 #define CATCH_UP_NSEC (PASS_NSEC / 5)
 
-/* A reading that takes longer than WAIT_USEC is fetched at the next discovery. So are all readings after
- * waits of BUDGET_USEC. Both are less than for command lines: a reading takes long because it is large, not
- * because something is wrong. */
+/* A reading that takes longer is fetched at the next discovery, and so are all after waits of BUDGET_USEC.
+ * Both are less than for command lines: a reading takes long because it is large, not because something is
+ * wrong. */
 #define WAIT_USEC   5000U
 #define BUDGET_USEC 20000U
 /* A reading of 100 GiB in small pages takes ten seconds. */
@@ -174,10 +173,10 @@ static bool read_group(Probe *probe, const Subject *subject, pid_t tid, pid_t *r
 }
 
 /* Which threads work together, as the kernel found out from faults on the same pages (Ngid, P12). That is
- * better evidence than mapping the same memory, since a mapping may lie idle, but exists only while the
- * kernel's balancing is on. Takes some 10 us for each thread, and no lock of the process. Sleeping threads
- * have no faults, so of many threads those that ran are asked. Writes words for Process.shared, each with a
- * blank before it: " ngid:711". Returns the CPU time it took in nanoseconds. */
+ * better evidence than common mappings, which may lie idle, but exists only while the kernel's balancing is
+ * on. Some 10 us for each thread, and no lock of the process. Sleeping threads have no faults, so of many
+ * threads those that ran are asked. Writes words for Process.shared, each with a blank before it:
+ * " ngid:711". Returns its CPU time in nanoseconds. */
 static uint64_t read_groups(Probe *probe, const World *world, const Process *process, const Subject *subject,
                             char *buf)
 {

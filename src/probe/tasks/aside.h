@@ -4,15 +4,15 @@
 /* Reads that may hang.
  *
  * /proc reads the memory of a process (cmdline, environ) under a lock that the process itself holds while it
- * forks, maps or faults. It holds the lock for seconds when hundreds of processes fork at once and queue for
- * a lock of their ancestor. It holds the lock for ever when somebody wants it so (a page of its arguments
- * behind userfaultfd(2) or on a dead network disk). Nothing tells beforehand. Other files (numa_maps) take
- * long because they are large. So such a file is read by a thread set aside for it. The caller waits for a
- * moment, and asks again later if there is no answer by then; other processes are handled meanwhile.
+ * forks, maps or faults: for seconds when hundreds fork at once and queue for a lock of their ancestor, for
+ * ever when somebody wants it so (a page of its arguments behind userfaultfd(2) or on a dead network disk).
+ * Nothing tells beforehand. Other files (numa_maps) take long because they are large. So a thread set aside
+ * reads such a file. The caller waits for a moment, and asks again later if there is no answer by then; other
+ * processes are handled meanwhile.
  *
- * A thread that sleeps in the kernel like that cannot be ended. So the number of threads is limited, and each
- * user gets so few that others are served whatever it does. A read without an answer for a while is given up:
- * its thread is not used again, and ends when it comes back. */
+ * A thread that sleeps in the kernel like that cannot be ended. So there are only so many, and each user gets
+ * so few that others are served whatever it does. A read that takes too long is given up: its thread is not
+ * used again, and ends when it comes back. */
 
 #include "base/util.h"
 
@@ -25,17 +25,17 @@
 #define ASIDE_ROOT_THREADS 4U
 
 /* Most reads of one user. Of hundreds of processes that fork at once one after the other is released, so few
- * are enough. Root stands for many: services, and containers without a user namespace. So it has more,
- * limited for each control group, and all of these together leave some for other users. */
+ * are enough. Root stands for many: services, and containers without a user namespace. So it has more, for
+ * each control group; all of these together leave some for others. */
 #define ASIDE_USER_MAX  4U
 #define ASIDE_GROUP_MAX 8U
 #define ASIDE_ROOT_MAX  24U
 
 typedef struct Aside Aside;
 
-/* Reads `file` below `dir_fd` into `buf` of `size` bytes, of which it uses one less for the text, and
- * terminates it. Returns the length; -EFBIG when the file did not fit and `buf` is full; or -errno.
- * root_read() is one. Runs in a thread of its own, so it may use only what it is given. */
+/* Reads `file` below `dir_fd` into `buf` of `size` bytes, one of them for the terminator. Returns the length;
+ * -EFBIG when the file did not fit and `buf` is full; or -errno. root_read() is one. Runs in a thread of its
+ * own, so it may use only what it is given. */
 typedef ssize_t (*AsideReader)(int dir_fd, const char *file, char *buf, size_t size);
 
 typedef struct AsideOptions {
@@ -63,8 +63,8 @@ int aside_new(const AsideOptions *options, Aside **ret);
 Aside *aside_free(Aside *aside);
 
 /* Returns what the reader does for `key->file` below `dir_fd`; `buf` has the size given to aside_new().
- * -EAGAIN: there is no answer yet; ask again. -ETIMEDOUT: the read hangs. -EDQUOT: as many reads of this
- * user, or of all users, hang as may. */
+ * -EAGAIN: no answer yet; ask again. -ETIMEDOUT: the read hangs. -EDQUOT: as many reads of this user, or of
+ * all users, hang as may. */
 ssize_t aside_read(Aside *aside, int dir_fd, const AsideKey *key, char *buf);
 
 /* Restores the budget for waiting; called once per pass. */

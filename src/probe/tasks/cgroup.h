@@ -24,9 +24,9 @@ void cgroup_unit(const char *path, CgroupUnit *ret);
 ProbeCgroupLayout cgroup_layout(int root_fd);
 
 /* Fills `ret` with the CPUs that the cpuset controller allows `path`, from the nearest directory upwards with
- * a list. Returns 0, -ENOMEM, or -ENOENT when no directory has one (then every online CPU is allowed).
+ * a list. Returns 0, -ENOMEM, or -ENOENT when there is none (then every online CPU is allowed).
  *
- * With `kept` the file of that list stays open. It is read first the next time, and searched for again when it
- * has no list any more. *kept is -1 at first, and is to be closed. A nearer file that appears later is not seen. */
+ * With `kept` that file stays open, is read first the next time, and is searched for again when it has no
+ * list any more. *kept is -1 at first, and is to be closed. A nearer file that appears later is not seen. */
 int cgroup_cpuset(int root_fd, ProbeCgroupLayout layout, CpusetsV1 v1, const char *path, int *kept,
                   hwloc_bitmap_t ret);

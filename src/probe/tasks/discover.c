@@ -1,27 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One pass over /proc. Most processes are of no interest, so the pass avoids reading them:
+/* One pass over /proc. Most processes are not managed, so the pass avoids reading them:
  *
  *     not seen before, or PID reused   read, asked about
- *     seen once                        read again; asked about when its identity changed: it may have been met
- *                                      between fork and exec
- *     decision IGNORE                  one in eight is reread (of kernel threads one in 64, when /proc is listed);
- *                                      asked about when its identity changed
- *     decision LATER                   read and asked about every time
- *     in the World                     stat is read (CPU time, memory, number of threads) of up to 128 of them
- *                                      each time; threads are listed when their number differs from the
- *                                      World's; the names of one in eight are reread
+ *     seen once                        reread; asked about if its identity changed: it may have been met between
+ *                                      fork and exec
+ *     decision IGNORE                  one in eight reread (of kernel threads one in 64, when /proc is listed);
+ *                                      asked about if its identity changed
+ *     decision LATER                   reread and asked about
+ *     in the World                     stat of up to 128 read (CPU time, memory, number of threads); threads
+ *                                      listed if their number differs; names of one in eight reread
  *
- * Listing threads only when their number changed loses nothing: the next sample notices a thread that ended,
- * and then the numbers differ. It saves most of the pass for a process of ten thousand threads, where listing
- * takes milliseconds.
+ * Listing threads only if their number differs misses nothing: the next sample notices a thread that ended.
+ * It saves most of the pass for a process of ten thousand threads, where listing takes milliseconds. /proc
+ * itself is listed when /proc/loadavg shows that something has started, and in every sixteenth pass.
  *
- * /proc itself is listed when /proc/loadavg shows that something has started since the last time, and in
- * every sixteenth pass.
- *
- * A process that cannot be asked about, because its command line or environment does not arrive, is left out.
- * Once reported to hang, it counts as LATER. A look at it costs as much as at any other process, and it is
- * asked about as soon as its file can be read.
+ * A process whose command line or environment does not arrive is left out. Once reported to hang it counts as
+ * LATER: a look at it costs no more than at others, and it is asked about as soon as its file can be read.
  *
  * A process that no policy wants any more stays in the World, without workload, until no mask of ours is left
  * on it. */
@@ -83,7 +78,6 @@ static void refresh_numbers(const Probe *probe, Process *process, const ProcStat
     process->cpu_permille = permille;
 }
 
-/* Number of living threads of a process in the World. */
 static size_t count_threads(const World *world, const Process *process)
 {
     size_t n, first = world_process_tasks(world, process, &n), alive = 0;
@@ -221,8 +215,8 @@ static int ask(Probe *probe, World *world, Subject *subject, SeenProcess *seen, 
     return 0;
 }
 
-/* What a failed read means. A process that is gone is forgotten (1). So is one that was not known before, so
- * that the next pass asks. One in the World stays as it is until it can be read. */
+/* What a failed read means. A process that is gone, or was not known before, is forgotten (1), so that the
+ * next pass asks. One in the World stays as it is until it can be read. */
 static int give_up(Probe *probe, int r, const Process *process, const SeenProcess *old)
 {
     (void)probe_note_error(probe, r);
@@ -240,8 +234,8 @@ static void name_first_thread(World *world, const Process *process, const char *
         (void)snprintf(task->comm, sizeof(task->comm), "%s", comm);
 }
 
-/* A process whose files hang, or whose user has too many reads that hang. It is neither placed nor forgotten.
- * A hang is reported once. */
+/* A process whose files hang, or whose user has too many reads that hang, is neither placed nor forgotten. A
+ * hang is reported once. */
 static void note_hanging(Probe *probe, const Subject *subject, SeenProcess *seen, int r)
 {
     seen->decision = PROBE_DECISION_LATER;
@@ -328,9 +322,9 @@ static int refresh_cpuset(Probe *probe, World *world, Process *process, SeenProc
     return 0;
 }
 
-/* The short look at a process in the World. Returns 0; 1: it needs the full one. For stat, the kernel sums up
- * the CPU times of all threads, 8 ms for 25,000 of them. So CPU times of very large processes are left to the
- * full look, and all else is read from their first thread. */
+/* The short look at a process in the World. Returns 0; 1: it needs the full one. The kernel sums up the CPU
+ * times of all threads for stat, 8 ms for 25,000. So those of very large processes are left to the full look,
+ * and the first thread's stat gives the rest. */
 static int glance(Probe *probe, World *world, Process *process, SeenProcess *seen, uint64_t now_usec)
 {
     bool large = process->n_threads > probe_batch(probe) / THREADS_BATCH_SHARE;
@@ -483,9 +477,8 @@ static int compact(Probe *probe, World *world)
     return world_compact(world);
 }
 
-/* Whether the listing of an earlier pass is still good: no PID was given out since, and this pass reads every
- * process of the World, which shows those that ended. A process that is restored with its old PID moves no
- * counter. */
+/* Whether the last listing is still good: no PID was given out since, and this pass reads every process of
+ * the World, which shows those that ended. A process restored with its old PID moves no counter. */
 static bool is_still_listed(const Probe *probe, const World *world, pid_t last_pid)
 {
     return last_pid > 0 && last_pid == probe->last_pid && world->n_processes < GLANCES_PER_PASS &&

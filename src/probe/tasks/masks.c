@@ -119,7 +119,6 @@ int probe_mask_read(Probe *probe, World *world, const Process *process, pid_t ti
                                : read_captured(probe, world, process->pid, tid, ret);
 }
 
-/* Whether `mask` is `home` and at most one more CPU. */
 static bool is_home_and_one(hwloc_const_bitmap_t home, CpuMask mask)
 {
     return !hwloc_bitmap_iszero(home) && hwloc_bitmap_isincluded(home, mask) &&
@@ -185,9 +184,8 @@ static bool forgets_masks(Probe *probe)
     return probe->mask_memory == PROBE_MASK_MEMORY_NONE;
 }
 
-/* Whether `mask` is all of `cpus` except CPUs that were offline. Where a kernel forgets masks, a mask that
- * was set meanwhile lacks them for ever. It may be one we gave back. A mask that excludes these CPUs on
- * purpose cannot be told apart. */
+/* Whether `mask` is all of `cpus` except CPUs that were offline. Where a kernel forgets masks, one set meanwhile
+ * lacks these for ever, even one we gave back. A mask that excludes them on purpose cannot be told apart. */
 static bool is_all_but_away(Probe *probe, hwloc_bitmap_t cpus, CpuMask mask)
 {
     if (hwloc_bitmap_iszero(probe->been_away) || !forgets_masks(probe))
@@ -245,9 +243,8 @@ bool probe_cpuset_put(Probe *probe, World *world, Process *process, CpuMask cpus
     return other;
 }
 
-/* Whether the mask that a thread was given is still the one we know, although it is shown without a CPU.
- * sched_getaffinity(2) leaves out a CPU on its way offline before the list of online CPUs does. /proc shows
- * the mask as it was set. */
+/* Whether a given mask is still the one we know, although it is shown without a CPU. sched_getaffinity(2)
+ * leaves out a CPU on its way offline before the list of online CPUs does; /proc shows the mask as it was set. */
 static bool is_uncut(Probe *probe, World *world, const Process *process, const Task *task, CpuMask before)
 {
     CpuMask set;
@@ -256,9 +253,8 @@ static bool is_uncut(Probe *probe, World *world, const Process *process, const T
            set == before;
 }
 
-/* Whether the cpuset changed in this pass or the one before, or its CPUs went offline or came back (a cpuset
- * is cut to what is online). Masks and cpusets are not read at the same time, so the cpuset is reread for a
- * mask that it does not explain. */
+/* Whether the cpuset changed in this pass or the one before, or its CPUs went offline or came back. Masks and
+ * cpusets are not read at the same time, so a cpuset that does not explain a mask is reread. */
 static bool cpuset_moved(Probe *probe, World *world, Process *process, SeenProcess *seen)
 {
     if (!seen->cpuset_changed && probe_cpuset_again(probe, world, process) != 0)

@@ -2,7 +2,7 @@
 
 /* An open descriptor costs this process 32 bytes and the kernel about 6 KiB (file, inode, directory entries,
  * and the page its text is made in). It saves six of the seven microseconds that opening, reading and closing
- * take. It also stays with its thread: when the TID is reused, reading fails with ESRCH instead of returning
+ * take. And it stays with its thread: when the TID is reused, reading fails with ESRCH instead of giving
  * another thread's times. */
 
 #include "probe/tasks/readers.h"

@@ -42,11 +42,10 @@ int readers_take(Readers *readers, uint32_t *ret);
 /* Gives a descriptor to a reader and returns true; at the limit returns false, and the caller still owns it. */
 bool readers_keep(Readers *readers, Reader *reader, int fd);
 
-/* Closes what a reader keeps open. */
 void readers_close(Readers *readers, Reader *reader);
 
-/* Mark and sweep: frees every reader that was not marked since readers_begin(). Tasks leave the World in many
- * ways (exit, a whole World replaced). The World's tasks are authoritative, and the readers follow them. */
+/* Mark and sweep: frees every reader not marked since readers_begin(). Tasks leave the World in many ways
+ * (exit, a whole World replaced), so the readers follow the World's tasks. */
 void readers_begin(Readers *readers);
 void readers_mark(Readers *readers, uint32_t index);
 void readers_sweep(Readers *readers);

@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The fast tick. For each thread it makes one pread() on an open descriptor, parses two numbers and folds in
- * a load. It allocates nothing, and makes no other system call but those named here.
- *
- * Not read every time:
- *   too many threads      busy ones in turn, 8192 in one tick
- *   quiet threads         no run time in 8 samples: once after each discovery, with what is left of these
- *                         8192. Threads whose group has lent a CPU away are watched all the same, some hundred
- *                         of them per tick in turn, or the owner's return would be noticed a slow tick late.
- *   the last CPU          needs stat, at six times the cost: read for holders of a lease, and in turn for
- *                         threads that wait, but not while the machine is full; after each full discovery
- *                         also in turn for threads that run. For the others Task.last_cpu is where they were
- *                         last seen.
+ * a load; it allocates nothing. probe.h lists what is not read every time. Quiet threads of a group that has
+ * lent a CPU are watched all the same, or the owner's return would be noticed a slow tick late. The last CPU
+ * needs stat, at six times the cost.
  *
  * Without /proc/schedstat the wait for a CPU is the sum over the threads last seen on it. That misses threads
  * that are not managed, so it counts as known only for a CPU with a managed one. */
@@ -95,7 +87,6 @@ static void task_gone(Probe *probe, Reader *reader, Task *task)
     probe->statistics.n_gone++;
 }
 
-/* Takes the counters of one thread at this tick. */
 static void fold(Reader *reader, Task *task, uint64_t run_nsec, uint64_t wait_nsec, uint64_t now_usec)
 {
     uint64_t run = run_nsec - reader->run_nsec, wait = wait_nsec - reader->wait_nsec;
@@ -277,7 +268,7 @@ static void read_last_cpu(Probe *probe, const World *world, Task *task)
         task->last_cpu = (CpuIx){stat.processor};
 }
 
-/* Whether it matters where threads wait. While all CPUs are busy and none is lent, none can be lent and none
+/* Whether it matters where threads wait. While all CPUs are busy and none is lent, none can be lent or
  * recalled. A CPU must be idle for two ticks before it is lent, so the first of them is soon enough. */
 static bool needs_last_cpus(const Probe *probe, const World *world)
 {
@@ -358,8 +349,8 @@ static int sum_wait(Probe *probe, const World *world)
     return 0;
 }
 
-/* What the daemon's loop ran since the tick before, on the CPU where it is now and mostly has been. That is
- * no work of the machine: a CPU on which only the measurement runs would otherwise not be idle (P1). */
+/* What the daemon's loop ran since the last tick, on the CPU where it is now and mostly was. That is no work
+ * of the machine: otherwise a CPU on which only the loop runs would not be idle (P1). */
 static uint64_t take_own(Probe *probe, unsigned *ret_cpu)
 {
     uint64_t before = probe->own_nsec;

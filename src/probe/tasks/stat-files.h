@@ -2,7 +2,7 @@
 #pragma once
 
 /* Stat files kept open because they are read repeatedly: of processes (once per discovery) and of threads
- * that wait for a CPU. Looking up a path in /proc and making an inode for it costs more than the reading. */
+ * that wait for a CPU. Looking up a path in /proc and making an inode for it costs more than reading. */
 
 #include <stdbool.h>
 #include <stddef.h>
