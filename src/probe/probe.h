@@ -73,7 +73,7 @@ typedef struct ProbeCallbacks {
      * discovery, and in between while one awaits its first measurement. The rest is not read. NULL: nothing. */
     unsigned (*wants_memory)(void *userdata, const World *world, const Process *process);
     /* `ret` has the CPUs read from the cpuset at `path`. If these would be others without this daemon, sets
-     * `ret` to those and returns true. They are what processes there are recorded as allowed. NULL: never. */
+     * `ret` to those and returns true. Processes there are then recorded as allowed those CPUs. NULL: never. */
     bool (*bound)(void *userdata, const char *path, hwloc_bitmap_t ret);
     /* Called once for a process whose command line or environment has not arrived for seconds; nothing is
      * decided about it until then. Only pid, start time, name and user are set. NULL: not reported. */

@@ -63,8 +63,8 @@ int aside_new(const AsideOptions *options, Aside **ret);
 Aside *aside_free(Aside *aside);
 
 /* Returns what the reader does for `key->file` below `dir_fd`; `buf` has the size given to aside_new().
- * -EAGAIN: no answer yet; ask again. -ETIMEDOUT: the read hangs. -EDQUOT: as many reads of this user, or of
- * all users, hang as may. */
+ * -EAGAIN: no answer yet; ask again. -ETIMEDOUT: the read hangs. -EDQUOT: the limit of reads that hang
+ * is reached, for this user or for all. */
 ssize_t aside_read(Aside *aside, int dir_fd, const AsideKey *key, char *buf);
 
 /* Restores the budget for waiting; called once per pass. */
