@@ -48,8 +48,8 @@ static void describe(char *detail, const char *text)
         memcpy(detail + NEIGHBOUR_DETAIL_SIZE - sizeof("..."), "...", sizeof("..."));
 }
 
-/* Whether process `pid` has the name `comm` and the owner of `file`, which tells the PID; the detail is
- * that PID. Any process may take the name, and the PID of one that has ended. */
+/* Whether process `pid` has the name `comm` and belongs to the owner of `file`, which tells the PID; the detail
+ * is that PID. Any process may take the name, and the PID of one that has ended. */
 static int is_process(int root_fd, const char *file, const char *pid, const char *comm, char *detail)
 {
     struct stat said, process;

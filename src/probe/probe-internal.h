@@ -15,7 +15,7 @@
 #include <dirent.h>
 #include <linux/limits.h>
 
-/* Each discovery looks again at one in so many known processes, so a reused PID or an exec is seen within
+/* Each discovery looks again at one in this many known processes, so a reused PID or an exec is seen within
  * eight. */
 #define DISCOVER_ROLL 8U
 
@@ -23,7 +23,7 @@
  * something else: a listing of /proc drops free PIDs, and while none is needed, no PID can have been reused. */
 #define OUT_OF_REACH_ROLL 64U
 
-/* /proc is listed in one of so many discoveries even if no process has started. With a hundred processes
+/* /proc is listed in one of this many discoveries even if no process has started. With a hundred processes
  * listing is a fifth of the cost; without it only a process restored with its old PID is missed. */
 #define LIST_ROLL 16U
 
@@ -123,8 +123,7 @@ struct Probe {
     DIR *proc;
     uint64_t page_bytes;
     uint64_t tick_nsec; /* step of utime and stime */
-    uint64_t
-        boot_nsec; /* time_boot_nsec() when the present pass began; a pass may take long on a busy machine */
+    uint64_t boot_nsec; /* time_boot_nsec() at the start of this pass, which may last on a busy machine */
 
     /* cpus.c */
     hwloc_bitmap_t reserved;
@@ -237,7 +236,7 @@ void subject_close(Subject *subject);
  * subject. */
 int subject_read_identity(Probe *probe, Subject *subject, unsigned wants);
 /* Reads the rest; the strings live as long. -EAGAIN: not available without waiting for the process;
- * -ETIMEDOUT and -EDQUOT as of aside_read(). */
+ * -ETIMEDOUT and -EDQUOT as from aside_read(). */
 int subject_read_facts(Probe *probe, Subject *subject, unsigned wants, ProbeSubject *ret);
 /* A number that distinguishes strings, for AsideKey. */
 uint64_t subject_hash(const char *s);

@@ -59,7 +59,7 @@ typedef enum ProbeDecision {
 typedef struct ProbeCallbacks {
     /* Decides about a process. Called once at discovery, and again as the decision says; never for kernel
      * threads, zombies and `self`. A changed name of a process in the World is seen at the next discovery if
-     * that has fewer than 128 processes, every other change within eight. */
+     * the World has fewer than 128 processes, every other change within eight. */
     ProbeDecision (*decide)(void *userdata, const ProbeSubject *subject, size_t *ret_policy);
     /* Whether decide() would answer the same whatever the command line and environment are. These may take
      * long to arrive, and are then not read. All other fields are set. NULL: never. */

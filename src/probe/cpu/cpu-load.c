@@ -2,8 +2,8 @@
 
 /* Each of the two files alone is wrong about busy CPUs. /proc/schedstat counts nanoseconds, but adds the time
  * of a running task only when it leaves the CPU: a lone spinning task makes its CPU look idle for seconds,
- * and then busy for all of them at once. /proc/stat is right within one step of 10 ms. So the nanoseconds are
- * used, within one step of /proc/stat:
+ * and then busy for all of them at once. /proc/stat is right within one step of 10 ms. So the nanoseconds
+ * count, but are clamped to within one step of /proc/stat:
  *
  *     tick of 100 ms            /proc/stat    schedstat    busy
  *     short bursts              40 +- 10      37.2         37.2 ms

@@ -172,8 +172,8 @@ bool probe_topology_changed(Probe *probe)
     return changed;
 }
 
-/* On entry `ret` holds the CPUs of the cpuset if `r` is 0; on return the online ones of them, or all online
- * CPUs if there are none. 0 or -ENOMEM. */
+/* On entry `ret` holds the CPUs of the cpuset if `r` is 0; the `bound` callback may replace them. On return
+ * `ret` holds the online ones of them, or all online CPUs if there are none. 0 or -ENOMEM. */
 static int cut_cpuset(Probe *probe, const char *path, int r, hwloc_bitmap_t ret)
 {
     if (r == -ENOMEM)

@@ -45,13 +45,14 @@
 #define WATCHED        16U
 #define SUSPICIOUS_MAX 2U
 
-/* A single protection that takes too long may be an accident; so many in a row are not. */
+/* A single protection that takes too long may be an accident; this many in a row are not. */
 #define LONG_MAX_IN_A_ROW 3U
 
 /* Pages per call of move_pages(2), which holds the lock of the address space shared: 1 ms. */
 #define PLACES_PER_CALL 4096U
 
-/* Reading numa_maps takes at most one part in DESCRIBE_SHARE of a CPU, and is at least so far apart. */
+/* Readings of numa_maps take at most one part in DESCRIBE_SHARE of a CPU, and are at least DESCRIBE_MIN_USEC
+ * apart. */
 #define DESCRIBE_SHARE    100U
 #define DESCRIBE_MIN_USEC (10 * USEC_PER_SEC)
 

@@ -14,13 +14,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Most threads with a ring each: 4.3 MiB. On larger machines two threads for each CPU: more rings than one
- * for each CPU gain nothing but precision. */
+/* Most threads that have a ring each: 64 rings take 4.3 MiB. On larger machines the limit is two threads for
+ * each CPU: more rings than one for each CPU gain nothing but precision. */
 #define HINT_RINGS_THREADS   64U
 #define HINT_RINGS_PER_CPU   2U
 #define HINT_RING_DATA_PAGES 16U /* 1638 samples; halved while the kernel refuses to lock as much */
 
-/* Longest sampling period: one sample for so many faults. Of the 512 small pages of a block two are left. */
+/* Longest sampling period: one sample for this many faults. Of the 512 small pages of a block two are left. */
 #define HINT_RINGS_PERIOD_MAX 256U
 
 typedef enum HintRingsScope {
@@ -57,7 +57,7 @@ typedef struct HintRingsCount {
     uint64_t n_samples;
     uint64_t n_lost; /* did not fit */
     uint64_t n_bad;  /* rings in which the rest was no record and was skipped */
-    uint32_t period; /* one sample for so many faults */
+    uint32_t period; /* one sample for this many faults */
 } HintRingsCount;
 
 /* Passes all samples to `take`. A negative result of that ends the reading and is returned; else 0. The

@@ -31,5 +31,5 @@ typedef struct HintTrial {
 void hint_trial(HintTrial *ret);
 
 /* For a child that process `parent` has just forked. Closes all descriptors but the standard ones, and has
- * the child killed when its parent ends; if that has ended already, exits. */
+ * the child killed when the thread that forked it ends (prctl(2)). Exits if the parent has ended already. */
 void hint_trial_detach(pid_t parent);

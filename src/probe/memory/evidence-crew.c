@@ -20,9 +20,9 @@
 /* Processes remembered as examined; the oldest are forgotten first. */
 #define MARKS_MAX 1024U
 
-/* Longest time between two rounds that are held back: it takes two to see that a process no longer grows. And
- * shortest time while its memory moves, when findings are useless; the end of that makes a round due at once.
- * Choices of ours. */
+/* HELD_USEC is the longest time between two rounds that are held back: it takes two to see that a process no
+ * longer grows. HELD_MOVING_USEC is the shortest time between two rounds while its memory moves, when their
+ * findings are useless; when the moves end, a round is due at once. Both are choices of ours. */
 #define HELD_USEC        50000U
 #define HELD_MOVING_USEC 300000U
 

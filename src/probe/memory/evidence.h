@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Who uses which memory: the kinds of evidence, which of them work here, and examining a process by one of them.
+/* Which threads use which memory: the kinds of evidence, which of them work here, and examining a process by
+ * one of them.
  *
  * A process is examined in rounds. Every kind puts its findings into a table of access samples
  * (world/touches.h). Beginning and rounds take locks of the process, which can block them. So they run in
@@ -99,11 +100,11 @@ typedef struct EvidenceRound {
     EvidenceHeld held;
     bool counted;             /* touches_fold() counted it: there were samples */
     uint64_t rest_until_usec; /* no next round before that, because of what this one cost */
-    uint64_t due_usec;        /* when the next round is due: then, or after the period if that is later */
+    uint64_t due_usec;        /* when the next round is due: the later of that and the end of the period */
     uint64_t n_samples, n_lost;
     uint64_t cost_usec;    /* our CPU time */
     uint64_t protect_usec; /* how long the whole process was stopped, at most; 0: not at all */
-    uint64_t target_usec;  /* what the round cost the process: that, and its faults */
+    uint64_t target_usec;  /* what the round cost the process: protect_usec and the faults */
 } EvidenceRound;
 
 typedef struct EvidenceRange {
@@ -130,8 +131,8 @@ typedef struct EvidenceOps {
 
 extern const EvidenceOps evidence_write, evidence_kernel;
 
-/* Begins to examine a process by EVIDENCE_WRITE or EVIDENCE_KERNEL, if it works; otherwise -EOPNOTSUPP. May
- * block. */
+/* Begins to examine a process by EVIDENCE_WRITE or EVIDENCE_KERNEL. 0, EVIDENCE_E_... or -errno; -EOPNOTSUPP:
+ * another kind, or write faults do not work here. May block. */
 int evidence_begin(const EvidenceMachine *machine, EvidenceKind kind, const EvidenceTarget *target,
                    EvidenceSession **ret);
 EvidenceSession *evidence_end(EvidenceSession *session);

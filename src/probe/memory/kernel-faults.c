@@ -18,7 +18,7 @@
 
 #include <stdio.h>
 
-/* Reading takes at most one part in so many of a CPU. */
+/* Reading takes at most one part in SHARE of a CPU. */
 #define SHARE 1000U
 
 typedef struct KernelFaults {

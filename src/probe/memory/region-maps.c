@@ -75,7 +75,7 @@ int region_maps_describe(MemoryRegions *regions, const char *line)
     if (!region || region->start != said.address)
         return 1;
     region->bound = said.bound;
-    /* Pages without a file that show in both texts, as of a device, are not counted in numa_maps. */
+    /* Pages without a file that show in both texts, such as those of a device, are not counted in numa_maps. */
     region->resident_bytes = MIN(said.pages * said.page_bytes, region->end - region->start);
     if (said.huge)
         region->kind = REGION_KIND_HUGETLB;

@@ -73,7 +73,7 @@ uint64_t residency_wait_usec(uint64_t age_usec, uint64_t cost_usec, double roots
 typedef struct Pass {
     Probe *probe;
     World *world;
-    double roots;   /* as of residency_wait_usec(), over all processes of which something is wanted */
+    double roots;   /* as in residency_wait_usec(), over all processes of which something is wanted */
     unsigned wants; /* of all processes together */
     bool first;     /* only processes that were never measured */
     uint64_t spent_nsec;
@@ -236,7 +236,7 @@ static int read_wanted(const Pass *pass, Process *process, const SeenProcess *se
     return r;
 }
 
-/* What is known is true as of when it was measured, but does not stay so for ever. */
+/* Notes a reading that is late. What is known of where the memory lies is kept until it is too old. */
 static void come_back(Pass *pass, Process *process, const SeenProcess *seen)
 {
     pass->n_late++;

@@ -23,8 +23,8 @@ void cgroup_unit(const char *path, CgroupUnit *ret);
 /* Detects what is mounted below sys/fs/cgroup. */
 ProbeCgroupLayout cgroup_layout(int root_fd);
 
-/* Fills `ret` with the CPUs that the cpuset controller allows `path`, from the nearest directory upwards with
- * a list. Returns 0, -ENOMEM, or -ENOENT when there is none (then every online CPU is allowed).
+/* Fills `ret` with the CPUs that the cpuset controller allows `path`, from the nearest directory upwards that
+ * has a list. Returns 0, -ENOMEM, or -ENOENT when there is none (then every online CPU is allowed).
  *
  * With `kept` that file stays open, is read first the next time, and is searched for again when it has no
  * list any more. *kept is -1 at first, and is to be closed. A nearer file that appears later is not seen. */

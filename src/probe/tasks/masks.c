@@ -6,7 +6,7 @@
  *     all of its cpuset                        free
  *     the same but for CPUs that were offline  free, before Linux 6.2
  *     the home of its group (or its parent's),
- *     perhaps and one lent CPU                 free: started under a mask of ours
+ *     possibly plus one lent CPU               free: started under a mask of ours
  *     narrower than its cpuset otherwise       foreign
  *
  *     mask of a thread we changed              eligibility

@@ -185,7 +185,8 @@ static size_t watch_lenders(Probe *probe, World *world)
     return n_watched;
 }
 
-/* Samples a task and takes its cost from *left, which a tick has time for. Returns whether nothing is left. */
+/* Samples a task and takes its cost from *left, the samples that the tick still has time for. Returns whether
+ * nothing is left. */
 static bool take_sample(Probe *probe, const World *world, Task *task, Reader *reader, size_t *left)
 {
     size_t cost = reader->fd >= 0 ? 1 : SAMPLE_UNKEPT;
@@ -220,7 +221,7 @@ static size_t sample_working(Probe *probe, World *world, size_t *left)
     return n_quiet;
 }
 
-/* Samples quiet threads, once after each discovery. Returns how many. */
+/* Samples quiet threads, once after each discovery, as far as `left` goes. Returns how many. */
 static size_t sample_quiet(Probe *probe, World *world, size_t left)
 {
     size_t n = world->n_tasks, n_sampled = 0;

@@ -19,7 +19,7 @@ typedef struct SeenProcess {
     bool cpuset_changed; /* since masks were read last, or in the present pass */
     /* The same for the time before that: the kernel shows a new cpuset before it has cut all masks. */
     bool cpuset_moving;
-    bool hangs;         /* its command line or environment: that was reported */
+    bool hangs;         /* its command line or environment hangs, and that was reported */
     uint32_t n_threads; /* when it was last read */
     uint64_t met_usec;  /* when it was first met; 0: in the first pass */
     uint64_t start_ticks;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Each number has one slot, which a later file takes over. With a hundred processes the slot is nearly always
- * right; otherwise a reading costs what it did before. An open descriptor stays with its task, and fails with
- * ESRCH when that has ended. Then the path is looked up again, because the number may have been reused. */
+ * right; otherwise a reading costs as much as without slots. An open descriptor stays with its task, and fails
+ * with ESRCH when that has ended. Then the path is looked up again, because the number may have been reused. */
 
 #include "probe/tasks/stat-files.h"
 

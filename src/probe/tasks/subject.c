@@ -14,7 +14,7 @@
 
 /* Longest wait for a read. One that does not hang takes some 30 microseconds. */
 #define TICK_WAIT_USEC (20 * USEC_PER_MSEC)
-/* All waits of a tick together. What has not come by then is read by the next tick. */
+/* All waits of a tick together, in units of the wait for one read. The next tick asks again for the rest. */
 #define TICK_WAITS 2U
 /* Hundreds of processes that fork at once block each other for seconds. What is given up too early is read later. */
 #define GIVE_UP_USEC (2 * USEC_PER_SEC)
