@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What must hold in every Topology, whatever machine it was read from. */
+/* The invariants of every Topology, whatever it was read from. */
 
 #include "topo/build.h"
 
@@ -10,7 +10,7 @@
             return -EUCLEAN; \
     } while (0)
 
-/* Cores are numbered in the order of their lowest CPU, and none is empty. */
+/* Cores are numbered in the order of their lowest CPU, without gaps. */
 static int check_cpus(const Topology *topology)
 {
     uint32_t n = 0, n_cores = 0;
@@ -36,7 +36,8 @@ static int check_cpus(const Topology *topology)
     return 0;
 }
 
-/* With check_cpus() this makes the nodes a partition of the CPUs: each CPU is in its node, and the sum fits. */
+/* With check_cpus() this proves that the nodes partition the CPUs: each CPU is in its node, and the sum
+ * matches. */
 static int check_nodes(const Topology *topology)
 {
     uint32_t n = 0;

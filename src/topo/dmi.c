@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The tables of the firmware, by the System Management BIOS Reference Specification (DMTF DSP0134 3.7): structures one
- * behind another, each four bytes of header (type, length, handle), as much as the length says, and strings up to two
- * zero bytes. Type 17 is a module of memory. Which of them share a channel is not in it. */
+/* Reads the firmware's tables, as in the System Management BIOS Reference Specification (DMTF DSP0134 3.7).
+ * They are a sequence of structures: a header of four bytes (type, length, handle), data up to that length,
+ * and strings that end in two zero bytes. Type 17 is a memory module. The tables do not say which modules
+ * share a channel. */
 
 #include "topo/dmi.h"
 
@@ -12,13 +13,13 @@
 enum {
     HEADER_SIZE = 4,
     TYPE_BIOS = 0,
-    BIOS_EXTENSION = 0x13, /* its second byte of characteristics; bit 4: a virtual machine */
+    BIOS_EXTENSION = 0x13, /* second byte of its extended characteristics; bit 4: a virtual machine */
     TYPE_MODULE = 17,
-    MODULE_DATA_WIDTH = 0x0A, /* bits; as all below but the last, a word of two bytes, the lower first */
+    MODULE_DATA_WIDTH = 0x0A, /* bits; this and all below but the last are little-endian words of 2 bytes */
     MODULE_SIZE = 0x0C,       /* 0: the slot is empty */
-    MODULE_SPEED = 0x15,      /* MT/s it is made for; 0: not known */
-    MODULE_CONFIGURED = 0x20, /* and that it runs at */
-    MODULE_TECHNOLOGY = 0x28, /* above 3: it is no DRAM */
+    MODULE_SPEED = 0x15,      /* maximum speed, MT/s; 0: unknown */
+    MODULE_CONFIGURED = 0x20, /* the speed it runs at, MT/s */
+    MODULE_TECHNOLOGY = 0x28, /* above 3: not DRAM */
     TYPE_END = 127,
 };
 
@@ -30,13 +31,13 @@ typedef struct Entry {
     size_t len; /* without strings */
 } Entry;
 
-/* 0: it ends before that. */
+/* 0 if the structure ends before `at`. */
 static uint32_t word(const Entry *e, size_t at)
 {
     return at + 2 <= e->len ? (uint32_t)(e->data[at] | e->data[at + 1] << 8) : 0;
 }
 
-/* False where the rest is cut off. */
+/* Returns the next structure. False if the rest is truncated. */
 static bool next(const uint8_t *table, size_t size, size_t *at, Entry *ret)
 {
     const uint8_t *data = table + *at;
@@ -53,14 +54,14 @@ static bool next(const uint8_t *table, size_t size, size_t *at, Entry *ret)
     return false;
 }
 
-/* Whether it is a module of what may be DRAM. */
+/* Whether this is a module that may be DRAM. */
 static bool is_memory(const Entry *e)
 {
     return e->data[0] == TYPE_MODULE && word(e, MODULE_SIZE) != 0 &&
            (e->len <= MODULE_TECHNOLOGY || e->data[MODULE_TECHNOLOGY] <= TECHNOLOGY_DRAM);
 }
 
-/* 0: it is not told. */
+/* 0: unknown. */
 static uint64_t module_mb(const Entry *e)
 {
     uint32_t speed = word(e, MODULE_CONFIGURED), width = word(e, MODULE_DATA_WIDTH);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The scheduling domains above the last-level cache, as Linux builds them: one that spans a node, then one for each
- * distinct distance between nodes, which spans every node at most that far away. Nodes without CPUs take no part.
+/* The scheduling domains above the last-level cache, as Linux builds them: one that spans a node, then one
+ * for each distinct distance between nodes, which spans every node at most that far away. Nodes without CPUs
+ * are ignored.
  *
- * The kernel keeps a chain of domains per CPU; here there is one chain for the machine. Each level's span is that of
- * the largest domain of the level, and the base is computed from the node with the most CPUs. On a symmetric machine
- * this is exact; on a lopsided one the smaller nodes get the larger nodes' allowance.
+ * The kernel keeps a chain of domains per CPU; here there is one chain for the machine. Each level has the
+ * span of its largest domain, and the base is computed from the node with the most CPUs. On a symmetric
+ * machine this is exact. On an asymmetric one the smaller nodes get the larger nodes' allowance.
  *
- * The LLC counts as far as it lies inside the node: with sub-NUMA clustering a cache spans several nodes, and the
- * kernel cuts its LLC domain at the node's border. */
+ * Only the part of an LLC inside the node counts. With sub-NUMA clustering a cache spans several nodes, and
+ * the kernel cuts its LLC domain at the node's border. */
 
 #include "base/parse.h"
 #include "topo/build.h"
@@ -51,7 +52,7 @@ static int llc_span(const Topology *topology, const TopologyNode *node, uint32_t
     return 0;
 }
 
-/* Marks the distances between different nodes with CPUs; returns how many there are. */
+/* Marks the distances between different nodes with CPUs. Returns their number. */
 static uint32_t mark_levels(const Topology *topology, bool level[DISTANCE_MAX + 1])
 {
     uint32_t n = 0;
@@ -94,7 +95,7 @@ int domains_compute(Topology *topology)
         if (!level[distance])
             continue;
         span = largest_span(topology, distance);
-        /* Nodes no further apart than a node from itself (numa=fake) are one domain that is not NUMA. */
+        /* Nodes at distance 10 from each other (numa=fake) form a domain that is not NUMA. */
         if (distance > DISTANCE_LOCAL && !first_numa_span)
             first_numa_span = span;
         *d++ = (TopologyDomain){

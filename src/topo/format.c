@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The text form of a Topology. Nodes are named by their operating-system number, as everywhere a user reads. Where the
- * machine came from (a path) is left out, so that the same machine always gives the same bytes.
+/* The text form of a Topology. Nodes have their operating-system numbers, as in all output for users. The
+ * source (a path) is left out, so that the same machine always gives the same bytes.
  *
- * Two thousand cores would be two thousand lines, so cores that follow each other in a regular pattern share one:
- * "cores 0-39: first CPU 0, next +1, threads +0 +40" says that core 7 has the CPUs 7 and 47. */
+ * Two thousand cores would take two thousand lines, so consecutive cores with a regular pattern share one.
+ * For example, "cores 0-39: first CPU 0, next +1, threads +0 +40" means that core 7 has CPUs 7 and 47. */
 
 #include "topo/topology.h"
 
@@ -75,7 +75,7 @@ if (print_list(f, llc->cpus) < 0)
 return 0;
 }
 
-/* CPUs sorted by core, and where each core's begin. */
+/* CPUs sorted by core, and the position of each core's first CPU. */
 typedef struct CoreTable {
     uint32_t *cpus;
     uint32_t *start; /* [n_cores + 1] */
@@ -90,7 +90,8 @@ static int core_table_init(CoreTable *table, const Topology *topology)
     if (!table->cpus || !table->start)
         return -ENOMEM;
 
-    /* Counting sort. next[c] is where core c's next CPU goes; after filling in, that is the start of core c + 1. */
+    /* Counting sort. next[c] is where core c's next CPU goes; once all CPUs are placed, it is the start of
+     * core c + 1. */
     next = table->start + 1;
     for (uint32_t i = 0; i < topology->cpu_limit; i++)
         if (topology->cpus[i].present && topology->cpus[i].core.i + 1 < (int32_t)topology->n_cores)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* P5 restated. The kernel gives each scheduling domain above the last-level cache a number of tasks by which one node
- * may run more than another. Spreading over memory channels is worth it, dragging a few talkative tasks apart is not;
- * one eighth of a node's CPUs stands for "about one task per memory channel", and where a node has several LLCs, one
- * task per LLC does.
+/* P5 restated. For each scheduling domain above the last-level cache, the kernel has a number of tasks by which
+ * one node may run more than another. Using more memory channels is worth spreading for; separating a few tasks
+ * that communicate is not. One eighth of a node's CPUs approximates one task per memory channel. Where a node
+ * has several LLCs, the number is one task per LLC.
  *
- * Worked example, Zen 3 with two sockets of 128 CPUs, 16 per LLC, in NPS2 mode (64 CPUs per node): base 64/16 = 4. The
- * first NUMA domain is the socket, 128 CPUs, factor 128/128 = 1: 4. The system, 256 CPUs, factor 2: 8. */
+ * Worked example, Zen 3 with two sockets of 128 CPUs, 16 per LLC, in NPS2 mode (64 CPUs per node): base 64/16 =
+ * 4. The first NUMA domain is the socket, 128 CPUs, factor 128/128 = 1: 4. The system, 256 CPUs, factor 2: 8. */
 
 #include "topo/imbalance.h"
 

@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Reads the facts placement needs out of an hwloc topology.
+/* Reads what placement needs from an hwloc topology.
  *
- * Nodes. hwloc lets a CPU be local to several NUMA nodes: a memory-only node (CXL, HBM) has the cpuset of the place it
- * hangs off, or an empty one. Here a CPU has one node, the one the kernel would call its own: of the nodes local to it
- * the one with the smallest cpuset, and of those the one with the lowest number, because Linux numbers the nodes that
- * have CPUs first. So a node has no CPUs when its cpuset is empty or when another node of the same or a smaller
- * locality took them all:
+ * Nodes. In hwloc a CPU can be local to several NUMA nodes: a memory-only node (CXL, HBM) has the cpuset of
+ * the object it is attached to, or an empty one. Here a CPU has one node, the one the kernel would give it:
+ * of the nodes local to it the one with the smallest cpuset, and among equals the one with the lowest number,
+ * because Linux numbers nodes with CPUs first. So a node has no CPUs when its cpuset is empty, or when other
+ * nodes of the same or a smaller locality took all of them:
  *
  *     node 0 {0-3}  node 1 {4-7}  node 2 {0-7}   ->  0-3, 4-7, none (CXL behind the package)
  *     node 0 {0-3}  node 1 {0-3}                 ->  0-3, none      (CXL or HBM beside the DRAM)
  *
- * A CPU that no node claims is left out: nothing could be said about its memory.
+ * A CPU that no node claims is left out, because nothing is known about its memory.
  *
- * Restriction. hwloc would drop a disallowed node together with what it knows of its CPUs' locality, so everything is
- * loaded and restricted here: disallowed CPUs are left out; a disallowed node stays while it has allowed CPUs, with no
- * memory; otherwise it is left out too.
+ * Restriction. hwloc would drop a disallowed node together with its CPUs' locality, so everything is loaded
+ * and restricted here. Disallowed CPUs are left out. A disallowed node that has allowed CPUs stays, without
+ * memory; others are left out.
  *
- * Bandwidth. What firmware tells (ACPI HMAT), which on most machines is nothing; see build_bandwidth() for these. Linux
- * gives MB/s, as ACPI does, and hwloc hands that on.
+ * Bandwidth. It comes from firmware (ACPI HMAT), which most machines do not have; see build_bandwidth() for
+ * those. Linux reports MB/s, as ACPI does, and hwloc passes that on.
  *
- * LLC. The outermost data or unified cache above the CPU, whatever its level: L3 as a rule, L2 on machines without.
- * Where hwloc sees no cache at all (some virtual machines) each core counts as its own LLC, which is what the Linux
- * scheduler falls back to on x86; one LLC for everything would promise cache sharing that nobody has seen. */
+ * LLC. It is the outermost data or unified cache above the CPU, whatever its level: usually L3, L2 on
+ * machines without L3. Where hwloc sees no cache at all (some virtual machines) each core counts as its own
+ * LLC, which is the Linux scheduler's fallback on x86. One LLC for all CPUs would assume sharing of a cache
+ * that was never seen. */
 
 #include "topo/build.h"
 
@@ -52,7 +53,7 @@ uint32_t topology_bandwidth(uint64_t mb)
     return mb >= BANDWIDTH_MIN_MB ? (uint32_t)MIN(mb, (uint64_t)TOPOLOGY_BANDWIDTH_MAX) : 0;
 }
 
-/* Of the nearest CPUs; of reading where only that is told. */
+/* Bandwidth from the nearest CPUs; read bandwidth if only that is reported. */
 static uint32_t import_bandwidth(hwloc_topology_t hwloc, hwloc_obj_t node)
 {
     static const hwloc_memattr_id_t attributes[] = {HWLOC_MEMATTR_ID_BANDWIDTH,
@@ -144,8 +145,8 @@ static int new_llc(Topology *topology, size_t *capacity, LlcIx *ret)
     return 0;
 }
 
-/* Numbers cores and LLCs in the order of their lowest CPU: CPUs come in ascending order, and hwloc's userdata of a core
- * or cache points at the entry of the first one seen in it. */
+/* Numbers cores and LLCs in the order of their lowest CPU. CPUs come in ascending order, and hwloc's userdata
+ * of a core or cache points to the entry of the first CPU seen in it. */
 static int import_cpu(Topology *topology, hwloc_topology_t hwloc, hwloc_obj_t pu, size_t *capacity)
 {
     hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(hwloc, HWLOC_OBJ_CORE, pu), cache = outermost_cache(pu);
@@ -207,8 +208,8 @@ hwloc_bitmap_foreach_end
 return r;
 }
 
-/* Copies hwloc's matrix; `index` is room for one NodeIx per row of it. False when it does not say everything or says
- * what no SLIT can. */
+/* Copies hwloc's matrix. `index` has room for one NodeIx per row. False if the matrix is incomplete or has
+ * values that no SLIT can have. */
 static bool copy_distances(Topology *topology, const struct hwloc_distances_s *matrix, NodeIx *index)
 {
     size_t n = topology->n_nodes;
@@ -234,7 +235,7 @@ static bool copy_distances(Topology *topology, const struct hwloc_distances_s *m
     return true;
 }
 
-/* Fills topology->distances from hwloc's matrix when there is a good one. 1: it did. 0: no. -ENOMEM. */
+/* Fills topology->distances from hwloc's matrix. 1: done. 0: there is no valid matrix. -ENOMEM. */
 static int find_distances(Topology *topology, hwloc_topology_t hwloc)
 {
     struct hwloc_distances_s *matrix = NULL;
@@ -250,7 +251,7 @@ static int find_distances(Topology *topology, hwloc_topology_t hwloc)
     return r;
 }
 
-/* Linux checks the firmware's SLIT and falls back to 10 and 20 when it makes no sense; so do we. */
+/* Linux falls back to 10 and 20 if the firmware's SLIT makes no sense; so does this. */
 static int import_distances(Topology *topology, hwloc_topology_t hwloc)
 {
     size_t n = topology->n_nodes;
@@ -266,7 +267,7 @@ static int import_distances(Topology *topology, hwloc_topology_t hwloc)
         return r;
     for (size_t i = 0; r == 0 && i < n * n; i++)
         topology->distances[i] = i % (n + 1) == 0 ? DISTANCE_LOCAL : DISTANCE_REMOTE;
-    topology->distances_known = r > 0 || n == 1; /* one node: nothing had to be assumed */
+    topology->distances_known = r > 0 || n == 1; /* one node: nothing was assumed */
     return 0;
 }
 

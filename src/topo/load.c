@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Makes a Topology: opens the source, lets hwloc read it, imports, splits for a rehearsal, computes the domains.
+/* Makes a Topology: opens the source, has hwloc read it, imports it, splits it for a rehearsal, computes the
+ * domains.
  *
- * hwloc is told never to bind this thread while looking (its x86 part otherwise visits every CPU in turn): observing
- * must make no changing system call (I11). It reads no devices or CPU kinds, which we do not use.
- * hwloc's own complaints stay off unless the user asks for them with HWLOC_HIDE_ERRORS=0 or HWLOC_XML_VERBOSE=1; a
- * library must not call setenv(), which races with getenv() in other threads. */
+ * hwloc is told not to bind this thread while it reads the machine, because observing makes no changing
+ * system call (I11). Its x86 component would otherwise visit every CPU in turn. Devices and CPU kinds are not
+ * used and not read. hwloc's own error messages stay off unless the user asks for them with
+ * HWLOC_HIDE_ERRORS=0 or HWLOC_XML_VERBOSE=1. A library must not call setenv(), which races with getenv() in
+ * other threads. */
 
 #include "topo/build.h"
 #include "topo/dmi.h"
@@ -23,17 +25,17 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-/* An XML export of a 2048-CPU machine with all its caches has 2 MB. */
+/* An XML export of a 2,048-CPU machine with all its caches has 2 MB. */
 #define XML_MAX_BYTES ((size_t)64 * 1024 * 1024)
 
-/* Of CPU time; a machine of 2,048 CPUs takes 0.01 s. */
+/* CPU time to load a file; a machine of 2,048 CPUs takes 0.01 s. */
 #define XML_TRIAL_SEC 5U
 
 #define DMI_TABLES     "sys/firmware/dmi/tables/DMI"
 #define DMI_MAX_BYTES  ((size_t)1024 * 1024) /* a server with 128 modules has 20 KB */
-#define HYPERVISOR_BIT (1U << 31)            /* CPUID 1, ECX: there is one below us */
+#define HYPERVISOR_BIT (1U << 31)            /* CPUID 1, ECX: runs under a hypervisor */
 
-/* Everything is loaded, and restricted on import: see there. */
+/* Everything is loaded; import.c restricts it. */
 #define LOAD_FLAGS                                                                      \
     (HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED | HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING | \
      HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS)
@@ -44,7 +46,7 @@ static void hwloc_destroy_p(hwloc_topology_t *hwloc)
         hwloc_topology_destroy(*hwloc);
 }
 
-/* In the child: 0 when hwloc could load it. */
+/* Runs in the child. Returns its exit status: EXIT_SUCCESS if hwloc could load the file. */
 static int try_xml(const char *buf, size_t len)
 {
     static const int fatal[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
@@ -62,8 +64,8 @@ static int try_xml(const char *buf, size_t len)
                : EXIT_FAILURE;
 }
 
-/* Whether hwloc can load it: 1, 0, or -errno. Some files that are cut off or damaged make hwloc 2.9 follow null
- * pointers, so another process tries first. */
+/* Whether hwloc can load the file: 1, 0, or -errno. Some truncated or damaged files make hwloc 2.9
+ * dereference null pointers, so a child process tries first. */
 static int is_loadable(const char *buf, size_t len)
 {
     pid_t pid = fork();
@@ -78,8 +80,8 @@ static int is_loadable(const char *buf, size_t len)
     return WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS;
 }
 
-/* The file is read here and not by hwloc, because hwloc says "Invalid argument" to everything. O_NONBLOCK: a FIFO
- * nobody writes to reads as empty instead of hanging. */
+/* Reads the file here, because hwloc answers every error with "Invalid argument". O_NONBLOCK: a FIFO without
+ * a writer reads as empty instead of hanging. */
 static int open_xml(hwloc_topology_t hwloc, const char *path, char **ret_buf, char **ret_error)
 {
     CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -121,7 +123,7 @@ static int apply_distances(Topology *topology, const Synthetic *synthetic, char 
     return 0;
 }
 
-/* Chooses hwloc's source: this machine when no other is asked for. `*ret_buf` must live until hwloc has loaded. */
+/* Chooses hwloc's source, by default this machine. `*ret_buf` must live until hwloc has loaded. */
 static int open_source(hwloc_topology_t hwloc, const TopologyOptions *options, Topology *topology,
                        Synthetic *ret_synthetic, char **ret_buf, char **ret_error)
 {
@@ -170,7 +172,7 @@ static bool is_virtual(void)
 #endif
 }
 
-/* Only root may read it. */
+/* Only root may read the table; 0 without it. */
 static uint64_t ask_modules(void)
 {
     CLEANUP_CLOSE int root_fd = is_virtual() ? -1 : root_open("/");
@@ -210,7 +212,8 @@ static int load(Topology *topology, const TopologyOptions *options, Synthetic *s
     if (hwloc_topology_load(hwloc) < 0)
         return format_error(ret_error, live ? -EIO : -EINVAL, "hwloc cannot make a topology of %.200s.",
                             live ? "this machine" : topology->source);
-    /* HWLOC_XMLFILE and its like make hwloc read another machine; placing tasks by that would be wrong. */
+    /* HWLOC_XMLFILE and similar variables make hwloc read another machine, which must not be used to place
+     * tasks here. */
     if (live && !hwloc_topology_is_thissystem(hwloc))
         return format_error(
             ret_error, -EINVAL,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A rehearsal turns a one-node host into a pretend machine of several nodes over its real CPUs, so that placement can
- * be tried, tested and shown anywhere. Cores are dealt out in the order of their LLC and lowest CPU, so SMT siblings
- * stay together and an LLC is cut only where the numbers ask for it. Six cores in four nodes: 1, 2, 1, 2. */
+/* A rehearsal splits a one-node host into several emulated nodes over its real CPUs, so that placement can be
+ * tried, tested and shown anywhere. Cores are assigned in the order of their LLC and lowest CPU, so SMT siblings
+ * stay together and an LLC is split only where the numbers require it. Six cores in four nodes: 1, 2, 1, 2. */
 
 #include "topo/build.h"
 
@@ -21,7 +21,7 @@ static int compare_cpus(const void *a, const void *b, void *userdata)
     return *x < *y ? -1 : *x > *y;
 }
 
-/* All CPUs in the order they are dealt out. NULL when memory is out. */
+/* All CPUs in the order they are assigned. NULL when out of memory. */
 static int *ordered_cpus(Topology *topology)
 {
     int *order = calloc(topology->n_cpus, sizeof(*order));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* hwloc's reader of synthetic descriptions trusts them. It makes as many objects as it is asked for, and in the time of
- * their square when they lie side by side: "pu:8192" takes 18 s, "012439902pu:2" (an octal number, another one behind
- * it, and so 13 million CPUs) hours. It makes bitmaps as long as the highest index: "pu:2(indexes=4294967295,0)" takes
- * 26 s. And it ends the program by an assertion at "indexes=1*65536:1*65536:1*65536:1*65536", whose product is 0 in 64
- * bits.
+/* hwloc's parser of synthetic descriptions trusts its input. It creates any number of objects, in time
+ * quadratic in those that lie side by side: "pu:8192" takes 18 s, and "012439902pu:2" (an octal number
+ * directly followed by another one, so 13 million CPUs) takes hours. It makes bitmaps as long as the highest
+ * index: "pu:2(indexes=4294967295,0)" takes 26 s. An assertion ends the program at
+ * "indexes=1*65536:1*65536:1*65536:1*65536", whose product is 0 in 64 bits.
  *
- * So what goes there is read here first, by a grammar that leaves no room for a second reading:
+ * So the description is first checked here, against an unambiguous grammar:
  *
  *   description  [(attributes)] {level | attached}        blanks and newlines between
  *   level        [type:]number[(attributes)]              number: decimal, 0x hexadecimal, 0 octal
@@ -14,8 +14,8 @@
  *   attributes   memory=SIZE, size=SIZE, indexes=INDEXES  one blank between
  *   indexes      number{,number} | step*count{:step*count} | type{:type}
  *
- * Some texts that hwloc takes, with no blank between levels or words in between, are refused. What the words mean,
- * and whether levels are in a possible order, is left to hwloc. */
+ * Some texts that hwloc accepts are refused: levels without a blank between them, or with words between them.
+ * What the words mean, and whether the order of levels is possible, is left to hwloc. */
 
 #include "topo/build.h"
 
@@ -28,15 +28,15 @@
 
 #define CPUS_MAX (PARSE_CPU_MAX + 1ULL)
 
-/* hwloc has room for as many (HWLOC_SYNTHETIC_MAX_DEPTH), the machine itself among them. */
+/* hwloc's limit (HWLOC_SYNTHETIC_MAX_DEPTH), which includes the machine itself. */
 #define LEVELS_MAX 126U
 
-/* An object is compared with those that lie beside it and beside its ancestors, by words of bitmaps. 1024 nodes of 8
- * CPUs are 1,200 million such comparisons and take 1.5 s, 256 nodes of 32 CPUs 440 million; what is too much here
- * takes half a second and more. */
+/* hwloc compares an object with its siblings and with those of its ancestors, one word of a bitmap at a time.
+ * 1024 nodes of 8 CPUs need 1,200 million such comparisons and take 1.5 s; 256 nodes of 32 CPUs need 440
+ * million. At this limit loading takes half a second or more. */
 #define WORK_MAX 536870912ULL
 
-/* As many have a product above CPUS_MAX, unless they do nothing. */
+/* More loops than this exceed CPUS_MAX, except for loops of count 1, which have no effect. */
 #define LOOPS_MAX 16U
 
 typedef struct Name {
@@ -45,13 +45,13 @@ typedef struct Name {
 } Name;
 
 typedef struct Check {
-    const char *text; /* all of it */
+    const char *text; /* the whole text */
     const char *at;
     char **ret_error;
-    Name names[LEVELS_MAX]; /* types of the levels so far, of those that have one */
+    Name names[LEVELS_MAX]; /* types of the levels so far, where given */
     uint32_t n_levels, n_names;
     uint64_t n_cpus;    /* objects of the last level */
-    uint64_t n_beside;  /* with how many an object of the last level is compared */
+    uint64_t n_beside;  /* objects that an object of the last level is compared with */
     uint64_t n_compare; /* all comparisons */
     uint64_t n_attached;
     uint64_t index_max;
@@ -73,7 +73,7 @@ static size_t name_length(const char *s)
     return n;
 }
 
-/* A number as hwloc reads it, but without a sign or blanks before it. */
+/* Takes a number as hwloc reads it, but without a sign or leading blanks. */
 static int take_number(Check *check, uint64_t *ret)
 {
     char *end;
@@ -90,7 +90,7 @@ static int take_number(Check *check, uint64_t *ret)
     return 0;
 }
 
-/* "0,2,4": hwloc reads these as decimal whatever they begin with. */
+/* Checks "0,2,4". hwloc reads these as decimal whatever their prefix. */
 static int check_list(Check *check, size_t len)
 {
     for (size_t i = 0; i < len;) {
@@ -108,7 +108,7 @@ static int check_list(Check *check, size_t len)
     return 0;
 }
 
-/* "2*4:1*2": whether they fit what they are for is left to hwloc, which then ignores them. */
+/* Checks "2*4:1*2". Whether the loops fit the level is left to hwloc, which ignores them if they do not. */
 static int check_loops(Check *check)
 {
     uint64_t product = 1;
@@ -136,7 +136,8 @@ static int check_loops(Check *check)
     }
 }
 
-/* "core:pack": of a type that comes later hwloc would have to count what is above it, and asserts that it does not. */
+/* Checks "core:pack". Types of later levels are refused: hwloc would have to count the levels above them, and
+ * asserts that it never has to. */
 static int check_types(Check *check)
 {
     for (;; check->at++) {
@@ -162,7 +163,7 @@ static int check_indexes(Check *check)
     return isdigit((unsigned char)*check->at) ? check_loops(check) : check_types(check);
 }
 
-/* From behind the opening parenthesis to behind the closing one. */
+/* From after the opening parenthesis to after the closing one. */
 static int check_attributes(Check *check)
 {
     while (*check->at != ')') {
@@ -201,7 +202,7 @@ static int check_size(const Check *check)
     return 0;
 }
 
-/* From behind the opening bracket to behind the closing one: a node to each object of the last level. */
+/* From after the opening bracket to after the closing one. Attaches a node to each object of the last level. */
 static int check_attached(Check *check)
 {
     size_t len = name_length(check->at);

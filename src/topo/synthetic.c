@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* hwloc's synthetic descriptions know no distances, so ours may end in " distances=10,21,21,10": the matrix row by
- * row. The rest goes to hwloc as it is, once it is known to ask for nothing that takes all memory or all day
- * (synthetic-check.c). */
+/* hwloc's synthetic descriptions have no distances, so ours may end in " distances=10,21,21,10", the matrix
+ * row by row. The rest is given to hwloc unchanged, once synthetic-check.c has found that it would not use
+ * too much memory or time. */
 
 #include "topo/build.h"
 

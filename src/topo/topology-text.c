@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Only facts that do not follow from others are written: the CPUs of a node or LLC, the counts and the set of all CPUs
- * are made from the cpu lines again. So most contradictions cannot be written down at all; topology_check() finds
- * the rest.
+/* Only independent facts are written. The CPUs of a node or LLC, the counts and the set of all CPUs are
+ * derived from the cpu lines. So most contradictions cannot be expressed at all; topology_check() finds the
+ * rest.
  *
  *     topology origin=synthetic source="node:2 core:1 pu:1" rehearsal=0 restricted=no distances_known=yes
  *     node os=0 memory_bytes=1073741824 bandwidth_mb=0 distances=10,20
@@ -86,13 +86,13 @@ void topology_write(const Topology *topology, FILE *out)
         record_write(out, "domain", domain_fields, ARRAY_SIZE(domain_fields), &topology->domains[i]);
 }
 
-/* What is being read, with the capacities a Topology has no need for. */
+/* The Topology being read, with array capacities, which a Topology does not have. */
 typedef struct TopologyDraft {
     Topology *topology;
     size_t nodes_capacity, cpus_capacity, domains_capacity;
-    RecordNumbers *rows; /* the distances of each node so far */
+    RecordNumbers *rows; /* the distances of each node read so far */
     size_t n_rows, rows_capacity;
-    uint32_t n_llcs; /* Topology.n_llcs says how many there are in its array: none yet */
+    uint32_t n_llcs; /* Topology.n_llcs counts entries of its array, which does not exist yet */
 } TopologyDraft;
 
 static void draft_done(TopologyDraft *draft)
@@ -141,7 +141,7 @@ static int read_cpu(RecordReader *reader, TopologyDraft *draft)
         return record_expected(reader, "CPUs in ascending order, up to %u", PARSE_CPU_MAX);
     if (row.node.i < 0 || row.node.i >= (int32_t)t->n_nodes)
         return record_expected(reader, "node= one of the %u nodes before", t->n_nodes);
-    /* Both are numbered in the order of their lowest CPU, so a new one has the next number. */
+    /* LLCs and cores are numbered in the order of their lowest CPU, so a new one has the next number. */
     if (row.llc.i < 0 || row.llc.i > (int32_t)draft->n_llcs || row.core.i < 0 ||
         row.core.i > (int32_t)t->n_cores)
         return record_expected(reader, "llc= up to %u and core= up to %u", draft->n_llcs, t->n_cores);
@@ -206,7 +206,7 @@ static int alloc_sets(Topology *t, uint32_t n_llcs)
     return 0;
 }
 
-/* Makes from the cpu lines what follows from them. */
+/* Derives the sets of CPUs and nodes from the cpu lines. */
 static int derive_sets(Topology *t, uint32_t n_llcs)
 {
     int r = alloc_sets(t, n_llcs);
@@ -275,6 +275,6 @@ int topology_read(RecordReader *reader, Topology **ret)
     if (r < 0)
         return r;
 
-    *ret = topology_ref(t); /* the draft gives its own reference back */
+    *ret = topology_ref(t); /* draft_done() drops the draft's reference */
     return 0;
 }

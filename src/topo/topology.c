@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Lifetime of a Topology and the questions asked of it while planning; how one is made is in load.c. */
+/* Lifetime of a Topology, and the queries that planning makes. load.c makes one. */
 
 #include "topo/topology.h"
 
@@ -90,7 +90,7 @@ int topology_cpus_to_nodes(const Topology *topology, hwloc_const_bitmap_t cpus, 
 int topology_add_node_numbers(const Topology *topology, hwloc_const_bitmap_t nodes, hwloc_bitmap_t ret)
 {
     for (uint32_t i = 0; nodes && i < topology->n_nodes; i++)
-        /* Who wrote a record may have put any number into it. */
+        /* A record read from a file may contain any number. */
         if (hwloc_bitmap_isset(nodes, i) && topology->nodes[i].os_index < PARSE_CPU_MAX &&
             hwloc_bitmap_set(ret, topology->nodes[i].os_index) < 0)
             return -ENOMEM;

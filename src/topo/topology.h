@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The machine as placement sees it: immutable once made. */
+/* The machine as placement sees it. Immutable once made. */
 
 #include "base/ids.h"
 #include "base/util.h"
@@ -15,12 +15,12 @@ typedef enum TopologyOrigin {
     TOPOLOGY_ORIGIN_LIVE,
     TOPOLOGY_ORIGIN_XML,
     TOPOLOGY_ORIGIN_SYNTHETIC,
-    TOPOLOGY_ORIGIN_REHEARSAL, /* live or other CPUs, split into pretend nodes */
+    TOPOLOGY_ORIGIN_REHEARSAL, /* the CPUs of another origin, split into emulated nodes */
     TOPOLOGY_ORIGIN_MAX,
     TOPOLOGY_ORIGIN_INVALID = -EINVAL,
 } TopologyOrigin;
 
-/* By TopologyOrigin, and NULL behind the last. */
+/* Indexed by TopologyOrigin; ends with NULL. */
 extern const char *const topology_origin_names[];
 
 typedef enum TopologyLevel {
@@ -34,28 +34,28 @@ typedef enum TopologyLevel {
 } TopologyLevel;
 
 typedef struct TopologyCpu {
-    bool present; /* part of this Topology; false entries are holes in the numbering */
+    bool present; /* in this Topology; false marks a hole in the numbering */
     NodeIx node;
     LlcIx llc;
     CoreIx core;
 } TopologyCpu;
 
-#define TOPOLOGY_BANDWIDTH_MAX (1U << 24) /* MB/s: more than any node has */
+#define TOPOLOGY_BANDWIDTH_MAX (1U << 24) /* MB/s; no node has more */
 
 typedef struct TopologyNode {
     uint32_t os_index;   /* as in /sys/devices/system/node/nodeN */
     hwloc_bitmap_t cpus; /* empty for a memory-only node */
     uint32_t n_cpus;
     uint64_t memory_bytes; /* 0 for a memoryless node */
-    uint32_t bandwidth_mb; /* MB/s that its memory gives to the CPUs nearest to it, as firmware says; 0: not known */
+    uint32_t bandwidth_mb; /* MB/s to the nearest CPUs, from firmware; 0: unknown */
 } TopologyNode;
 
 typedef struct TopologyLlc {
     hwloc_bitmap_t cpus;
-    hwloc_bitmap_t nodes; /* NodeIx of the nodes it has CPUs in; more than one with sub-NUMA clustering */
+    hwloc_bitmap_t nodes; /* NodeIx of the nodes of its CPUs; several with sub-NUMA clustering */
 } TopologyLlc;
 
-/* One scheduling domain above the LLC and what P5 allows there. Innermost first. */
+/* A scheduling domain above the LLC, and the imbalance P5 allows in it. The innermost domain comes first. */
 typedef struct TopologyDomain {
     bool numa;            /* an SD_NUMA domain: spans several nodes */
     uint32_t distance;    /* the largest distance it spans; 10 inside a node */
@@ -67,9 +67,9 @@ typedef struct Topology {
     unsigned n_ref;
     TopologyOrigin origin;
     char *source;         /* "live", a file name, a synthetic description */
-    uint32_t rehearsal;   /* number of pretend nodes, 0 when the nodes are real */
-    bool restricted;      /* only what this process may use was taken in */
-    bool distances_known; /* false: 10 on the diagonal and 20 elsewhere was assumed */
+    uint32_t rehearsal;   /* number of emulated nodes, 0 when the nodes are real */
+    bool restricted;      /* only CPUs and memory that this process may use are included */
+    bool distances_known; /* false: 10 on the diagonal and 20 elsewhere were assumed */
 
     TopologyCpu *cpus;  /* [cpu_limit], indexed by CpuIx */
     uint32_t cpu_limit; /* highest CPU number + 1 */
@@ -88,25 +88,25 @@ typedef struct Topology {
     uint32_t n_domains;
 } Topology;
 
-/* How to read a machine. All zero: live, restricted to what this process may use. */
+/* How to read a machine. All zero: the live machine, restricted to what this process may use. */
 typedef struct TopologyOptions {
     const char *xml;       /* hwloc XML file, or NULL */
     const char *synthetic; /* hwloc synthetic description, or NULL; extended by " distances=10,21,21,10" */
-    bool whole_machine;    /* live only: also CPUs and nodes outside this process's cpuset */
-    uint32_t rehearse;     /* split the CPUs into this many pretend nodes; 0: do not */
+    bool whole_machine;    /* live only: include CPUs and nodes outside this process's cpuset */
+    uint32_t rehearse;     /* split the CPUs into this many emulated nodes; 0: do not */
 } TopologyOptions;
 
-/* Reads a machine. On failure -errno, and a malloc'd sentence in *ret_error that says what was expected.
- * -EINVAL: XML or description does not parse, or rehearsal asks for one node or for more nodes than cores (SMT siblings
- * stay together). A rehearsal of a machine with several nodes is -EINVAL too: it is for one-node hosts only. An XML
- * file that cannot be read gives the -errno of reading it. */
+/* Reads a machine. On failure returns -errno and stores a malloc'd sentence in *ret_error that says what was
+ * expected. -EINVAL: the XML file or description does not parse, or the rehearsal asks for one node, for more
+ * nodes than cores (SMT siblings stay together), or for a machine that already has several nodes. An XML file
+ * that cannot be read gives the -errno of reading it. */
 int topology_load(const TopologyOptions *options, Topology **ret, char **ret_error);
 
 Topology *topology_ref(Topology *topology);
 Topology *topology_unref(Topology *topology);
 DEFINE_CLEANUP(Topology *, topology_unref)
 
-/* Asserts the invariants of the type; returns 0 or -EUCLEAN. Called by tests and debug builds. */
+/* Checks the invariants of the type. Returns 0 or -EUCLEAN. Called by tests and debug builds. */
 int topology_check(const Topology *topology);
 
 /* Distance as in the SLIT, 10 = local. */
@@ -115,7 +115,7 @@ static inline uint32_t topology_distance(const Topology *topology, NodeIx a, Nod
     return topology->distances[(size_t)a.i * topology->n_nodes + (size_t)b.i];
 }
 
-/* The CPU's entry, or NULL when the number is outside this Topology or a hole. */
+/* The CPU's entry, or NULL if the number is out of range or a hole. */
 static inline const TopologyCpu *topology_cpu(const Topology *topology, CpuIx cpu)
 {
     if (cpu.i < 0 || (uint32_t)cpu.i >= topology->cpu_limit || !topology->cpus[cpu.i].present)
@@ -123,9 +123,9 @@ static inline const TopologyCpu *topology_cpu(const Topology *topology, CpuIx cp
     return &topology->cpus[cpu.i];
 }
 
-/* What two CPUs have in common, the nearest first (the search order of P2). MACHINE: look at the distance. A cache that
- * spans nodes (sub-NUMA clustering, rehearsal) does not make CPUs of different nodes LLC neighbours: the levels nest.
- * INVALID when one of them is not in this Topology. */
+/* Returns the closest level that two CPUs share (the search order of P2). For MACHINE, the distance tells
+ * more. Levels nest: CPUs of different nodes never share LLC, even if a cache spans nodes (sub-NUMA
+ * clustering, rehearsal). INVALID when one of them is not in this Topology. */
 TopologyLevel topology_level(const Topology *topology, CpuIx a, CpuIx b);
 
 /* The node with this operating-system number, or NODE_NONE. */
@@ -137,10 +137,10 @@ int topology_nodes_to_cpus(const Topology *topology, hwloc_const_bitmap_t nodes,
 /* Fills `ret` with the NodeIx of every node that has a CPU in `cpus`. */
 int topology_cpus_to_nodes(const Topology *topology, hwloc_const_bitmap_t cpus, hwloc_bitmap_t ret);
 
-/* Adds to `ret` the operating-system numbers of the nodes in `nodes` (a bitmap of NodeIx; NULL: none). Returns 0 or
- * -ENOMEM. */
+/* Adds the operating-system numbers of the nodes in `nodes` (a bitmap of NodeIx; NULL: none) to `ret`.
+ * Returns 0 or -ENOMEM. */
 int topology_add_node_numbers(const Topology *topology, hwloc_const_bitmap_t nodes, hwloc_bitmap_t ret);
 
-/* The stable text form used by the goldens and `numaplacectl topology`: one line per fact. Malloc'd, NULL when
- * memory is out. */
+/* The stable text form used by the goldens and `numaplacectl topology`: one line per fact. Malloc'd; NULL
+ * when out of memory. */
 char *topology_format(const Topology *topology);
