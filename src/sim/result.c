@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What a run leaves behind: numbers by name, and the picture. */
+/* The results of a run: metrics by name, and the picture. */
 
 #include "sim/sim.h"
 

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The loop: the earliest event, its handler, the CPUs that must choose anew. And every tick the daemon, whose plan_
- * functions are the real ones.
+/* The event loop: takes the earliest event, calls its handler, and then lets the affected CPUs choose a
+ * thread. At every tick it runs the daemon, whose plan_ functions are the real ones.
  *
- * What the model does not have, and so cannot show:
- * - Caches are a time lost when a thread moves, bounded by how long it has run where it was. No sharing, no
- *   conflicts, no prefetching; memory accesses are spread evenly over a region.
- * - Load is the number of runnable threads. No decaying averages, no priorities, no groups with shares or quotas, no
- *   classes but the fair one, no frequencies, no thermal limits, no unequal CPUs.
- * - The kernel rotates an odd thread among equally loaded CPUs; here it stays where it is. Its domains overlap on
- *   machines with more than two distances; here a level compares single nodes.
- * - Interrupts, system calls and the daemon's own use of CPUs take no CPU away; where it needs much, as in an
- *   emulated guest, a workload of the scenario stands for the daemon. A page moves in the time of whoever touches
- *   it.
- * - Memory never runs out, is never swapped, and has no huge pages. What the kernel's NUMA balancing leaves out here is
- *   said in prefer.c and scan.c.
- * - Threads do not use locks, and no I/O; messages are never lost and never queue for longer than their receiver
+ * What the model leaves out, and so cannot show:
+ * - Caches are modelled as time lost when a thread moves, bounded by how long the thread has run where it
+ *   was. There is no sharing, no conflict and no prefetching. Memory accesses are spread evenly over a
+ *   region.
+ * - Load is the number of runnable threads. There are no decaying averages, priorities, groups with shares or
+ *   quotas, classes other than the fair one, frequencies, thermal limits or unequal CPUs.
+ * - The kernel rotates an odd thread among equally loaded CPUs; here the thread stays. The kernel's domains
+ *   overlap on machines with more than two distances; here a level compares single nodes.
+ * - Interrupts, system calls and the daemon itself use no CPU time. Where the daemon needs much, as in an
+ *   emulated guest, a workload of the scenario stands for it. The time to move a page is charged to the
+ *   thread that touches it.
+ * - Memory never runs out, is never swapped, and has no huge pages. prefer.c and scan.c list what is missing
+ *   from the kernel's NUMA balancing.
+ * - Threads use no locks and no I/O. Messages are never lost, and never queue for longer than their receiver
  *   takes.
- * - No process shares memory with another one.
+ * - Processes share no memory with each other.
  * - Everything the daemon asks for is permitted, nothing it reads fails, and its ticks come on time. */
 
 #include "base/parse.h"
@@ -31,7 +32,7 @@ static int sentence(char **ret, int r, const char *text, uint64_t number)
     return r;
 }
 
-/* Accesses are seen by the kernel's scan and by the daemon's. */
+/* Passes accesses on to the kernel's scan and to the daemon's. */
 static void watch(Engine *e, Thread *thread, int32_t region, uint32_t node, uint64_t n_accesses)
 {
     if (e->kernel->numa_balancing)
@@ -79,7 +80,7 @@ static int handle(Engine *e, uint32_t item)
 
 static int run(Engine *e, char **ret_error)
 {
-    /* Counts run until all threads have ended, or to the end of time. */
+    /* Runs until all threads have ended or the time is up. */
     while (e->n_alive > 0) {
         uint32_t item;
         uint64_t when = heap_pop(&e->heap, &item);

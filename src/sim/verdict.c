@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* From the numbers of all runs to held or failed. For example Order=makespan-usec a < b < c, where one seed gave 10,
- * 12 and 18 s: the quotients are 1.2 and 1.5, the smallest is 1.2 and above 1, so it held for that seed. */
+/* Judges expectations by the numbers of all runs. Example: Order=makespan-usec a < b < c, where one seed gave
+ * 10, 12 and 18 s. The quotients are 1.2 and 1.5; the smallest, 1.2, is above 1, so the order held for that
+ * seed. */
 
 #include "sim/scenario/expect.h"
 
@@ -32,7 +33,7 @@ static SimSummary summarize(double *values, size_t n)
     qsort(values, n, sizeof(double), compare_doubles);
     return (SimSummary){
         .low = values[0],
-        /* Not a mean of two infinities and their like: equal ones need none. */
+        /* No mean of equal values, because that of two infinities is undefined. */
         .median =
             values[(n - 1) / 2] == values[n / 2] ? values[n / 2] : (values[(n - 1) / 2] + values[n / 2]) / 2,
         .high = values[n - 1],
@@ -52,7 +53,7 @@ int sim_table_summary(const SimTable *table, size_t variant, SimMetric metric, s
     return 0;
 }
 
-/* The number an expectation is about, from one metric per variant. */
+/* The number to compare with the limit, from one metric per variant. */
 static double combine(const SimExpect *e, const double *v)
 {
     double smallest = INFINITY;
