@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The kernel's load balancing (P7) and stealing (P2), by number of runnable threads.
+/* The kernel's load balancing (P7) and stealing (P2), by the number of runnable threads.
  *
- * A CPU that goes idle looks at once, if it is idle long enough on average for that to pay: in its LLC, its node, and
- * the nodes around it. Besides, every level of every span is looked at periodically, as often as it has CPUs in
- * milliseconds; a sixteenth as often without an idle CPU. Threads that wait are moved, the coolest rules first: not
- * what has just run, not away from its memory; both only until that has failed a few times. When nobody waits, one that
- * runs is pushed, after some more failures.
+ * A CPU that goes idle looks for work at once, if its mean idle time makes that worthwhile: in its LLC, its
+ * node, and the nodes around it. In addition, every level of every span is balanced periodically. The
+ * interval is one millisecond per CPU of the span, and sixteen times as long without an idle CPU. Waiting
+ * threads are moved, but at first neither those that have just run nor away from their memory; after a few
+ * failures these rules are dropped. If no thread waits, a running one is pushed after some more failures.
  *
- * Between nodes a difference that is allowed (P5) is no imbalance. A node is left out when all that wait there are
- * bound elsewhere; the kernel leaves out one CPU after the other. Levels of nodes have single nodes as their groups;
- * the kernel's overlapping groups are left out, and so is the rotation of an odd thread among equally loaded CPUs. */
+ * Between nodes, an allowed difference (P5) is no imbalance. A node is left out if all threads waiting there
+ * are pinned elsewhere, where the kernel leaves out one CPU after the other. Levels of nodes have single
+ * nodes as their groups. The kernel's overlapping groups, and its rotation of an odd thread among equally
+ * loaded CPUs, are left out. */
 
 #include "sim/model/engine.h"
 
@@ -18,18 +19,18 @@
 #define IMBALANCE_PERCENT 117U
 #define NICE_TRIES_LLC    1U
 #define NICE_TRIES_NUMA   2U
-#define MOVES_MAX         32U /* sysctl_sched_nr_migrate: threads looked at, and moved, in one look */
+#define MOVES_MAX         32U /* sysctl_sched_nr_migrate: most threads examined, and moved, per attempt */
 #define STEAL_COST_NSEC   10000U
 #define NSEC_PER_MSEC     1000000ULL
 
-/* What a look may do. */
+/* The rules of one balancing attempt. */
 typedef struct Pull {
     Span *from;
     uint32_t n_failed;
     uint32_t nice_tries;
     bool cross; /* between nodes */
     bool by_heat;
-    bool idle; /* a periodic look for an idle CPU */
+    bool idle; /* periodic balancing for an idle CPU */
 } Pull;
 
 static bool may_move(const Engine *e, const Pull *pull, uint32_t index, uint32_t to)
@@ -49,7 +50,7 @@ static bool may_move(const Engine *e, const Pull *pull, uint32_t index, uint32_t
     return e->now_nsec - thread->ran_nsec >= ENGINE_HOT_NSEC || thread->run_nsec == 0;
 }
 
-/* The CPU of a span on which most threads wait, and which has one that may move; it in *ret_thread. */
+/* Finds a thread that may move, on the CPU of the span with the most waiting threads that has one. */
 static bool find_waiting(const Engine *e, const Pull *pull, uint32_t to, uint32_t *ret_thread)
 {
     size_t most = 0;
@@ -79,7 +80,7 @@ static bool pull_one(Engine *e, const Pull *pull, uint32_t to)
     return true;
 }
 
-/* How many threads too many `from` has compared with `to`, both of one node. */
+/* How many threads `from` has too many compared with `to`, both in one node. */
 static uint32_t surplus_near(const Span *from, const Span *to)
 {
     uint64_t high = (uint64_t)from->n_runnable * to->n_cpus, low = (uint64_t)to->n_runnable * from->n_cpus;
@@ -90,7 +91,7 @@ static uint32_t surplus_near(const Span *from, const Span *to)
     return n;
 }
 
-/* The same between nodes, where some of it may be allowed. */
+/* The same between nodes, where some surplus may be allowed. */
 static uint32_t surplus_far(const Engine *e, const Span *from, const Span *to, const TopologyDomain *domain)
 {
     uint32_t allowed, n;
@@ -112,8 +113,8 @@ static bool is_in_domain(const Engine *e, uint32_t a, uint32_t b, const Topology
     return topology_distance(e->topology, (NodeIx){(int32_t)a}, (NodeIx){(int32_t)b}) <= domain->distance;
 }
 
-/* Whether all threads on its crowded CPUs are bound elsewhere: the kernel leaves these CPUs out and looks again
- * (LBF_ALL_PINNED in sched_balance_rq()). */
+/* Whether all threads on the crowded CPUs of `from` are pinned away from `to`. The kernel leaves these CPUs
+ * out and looks again (LBF_ALL_PINNED in sched_balance_rq()). */
 static bool all_pinned(const Engine *e, const Span *from, uint32_t to)
 {
     if (from->n_crowded == 0)
@@ -132,7 +133,8 @@ static bool all_pinned(const Engine *e, const Span *from, uint32_t to)
     return true;
 }
 
-/* The CPU of a span that is to get a thread: an idle core's, an idle one, else the one with fewest. */
+/* The CPU of a span to give a thread to: one of an idle core, else an idle one, else the one with the fewest
+ * threads. */
 static uint32_t receiver(const Engine *e, const Span *span)
 {
     uint32_t best = span->cpus[0], best_rank = UINT32_MAX;
@@ -149,8 +151,8 @@ static uint32_t receiver(const Engine *e, const Span *span)
     return best;
 }
 
-/* The same, for who waits on a crowded CPU of `from`: if all these are bound elsewhere, the first idle CPU of the span
- * that one of them may have (LBF_DST_PINNED in sched_balance_rq()). */
+/* The same for the threads on crowded CPUs of `from`. If all of these are pinned elsewhere, the first idle
+ * CPU of the span that one of them may use (LBF_DST_PINNED in sched_balance_rq()). */
 static uint32_t receiver_for(const Engine *e, const Span *from, const Span *span)
 {
     uint32_t best = receiver(e, span);
@@ -162,15 +164,15 @@ static uint32_t receiver_for(const Engine *e, const Span *from, const Span *span
     return best;
 }
 
-/* Whether a node has more threads than CPUs: before those that have CPUs to spare, however uneven (group_overloaded in
- * update_sd_pick_busiest()). */
+/* Whether a node has more threads than CPUs. Such a node comes before those with CPUs to spare, however
+ * uneven (group_overloaded in update_sd_pick_busiest()). */
 static bool is_overloaded(const Span *node)
 {
     return node->n_runnable > node->n_cpus;
 }
 
-/* The node in a domain around `local` that has most threads too many, not all of them bound; NULL: none. `to`: the CPU
- * that went idle, or -1 for any of them. */
+/* The node in a domain around `local` with the largest surplus, whose threads are not all pinned; NULL: none.
+ * `to`: the CPU that went idle, or -1 for any CPU of `local`. */
 static Span *busiest_node(const Engine *e, uint32_t local, int32_t to, const TopologyDomain *domain,
                           uint32_t *ret_n)
 {
@@ -246,7 +248,7 @@ bool balance_steal(Engine *e, uint32_t index)
         return false;
     if (pull_one(e, &pull, index))
         return true;
-    /* The first CPU after its own that has one to give. */
+    /* The first CPU after this one that has a thread to give. */
     while (at < shard->n_cpus && shard->cpus[at] != index)
         at++;
     for (uint32_t i = 1; i < shard->n_cpus; i++) {
@@ -265,7 +267,7 @@ bool balance_steal(Engine *e, uint32_t index)
  * Periodically
  */
 
-/* Pushes a thread that runs to an idle CPU. */
+/* Pushes a running thread to an idle CPU. */
 static bool push_running(Engine *e, const Span *from, uint32_t to)
 {
     if (cpu_n_runnable(&e->cpus[to]) > 0)
@@ -282,7 +284,7 @@ static bool push_running(Engine *e, const Span *from, uint32_t to)
     return false;
 }
 
-/* Moves up to `n` threads of a span to another. Returns whether there was nothing to do or something was done. */
+/* Moves up to `n` threads between spans. Returns false if there was something to move and nothing was moved. */
 static bool balance_spans(Engine *e, Balance *balance, Pull *pull, const Span *to, uint32_t n)
 {
     uint32_t moved = 0;
@@ -299,7 +301,7 @@ static bool balance_spans(Engine *e, Balance *balance, Pull *pull, const Span *t
     return push_running(e, pull->from, receiver(e, to));
 }
 
-/* A core two of whose siblings run while another core is idle. */
+/* A core with two busy siblings, while another core is idle. */
 static Span *packed_core(const Engine *e, const Span *shard)
 {
     if (shard->n_idle_cores == 0)
@@ -313,8 +315,8 @@ static Span *packed_core(const Engine *e, const Span *shard)
     return NULL;
 }
 
-/* Among the CPUs of a shard. Returns whether it is balanced; *ret_ok is false when it is not and nothing could be
- * done. */
+/* Balances the CPUs of a shard. Returns whether they were balanced; *ret_ok is set to false if they were not
+ * and nothing could be moved. */
 static bool balance_cpus(Engine *e, Balance *balance, Span *shard, bool *ret_ok)
 {
     Pull pull = {.from = shard, .n_failed = balance->n_failed, .nice_tries = NICE_TRIES_LLC, .by_heat = true};
@@ -340,7 +342,7 @@ static bool balance_cpus(Engine *e, Balance *balance, Span *shard, bool *ret_ok)
     return false;
 }
 
-/* Among the shards of a node. */
+/* Balances the shards of a node. */
 static bool balance_shards(Engine *e, Balance *balance, bool *ret_ok)
 {
     Span *low = NULL, *high = NULL;

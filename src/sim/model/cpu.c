@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Run queues, who is in them, and the time that is spent there. dispatch.c chooses from them. */
+/* Run queues, and the time that threads spend in them. dispatch.c chooses from them. */
 
 #include "sim/model/engine.h"
 
 #define IDLE_MEAN_MAX (2 * ENGINE_HOT_NSEC) /* P2 */
 
-/* Work that is done in a time, rounded down: never less than what dispatch.c asks that time for. */
+/* Work done in `nsec`, rounded down, so never more than dispatch.c allowed that time for. */
 static uint64_t work_of(uint64_t nsec, uint32_t pace)
 {
     return ((nsec / pace) << ENGINE_PACE_BITS) + (((nsec % pace) << ENGINE_PACE_BITS) / pace);
@@ -74,7 +74,7 @@ static bool runs_before(const Engine *e, uint32_t a, uint32_t b)
                                                             : a < b;
 }
 
-/* Place of a thread in the queue: of the first that runs before it. */
+/* Index of a thread in the queue: that of the first entry that it does not run before. */
 static size_t place_of(const Engine *e, const Cpu *cpu, uint32_t thread)
 {
     return LOWER_BOUND(i, cpu->n_queued, runs_before(e, thread, cpu->queue[i]));
@@ -107,7 +107,7 @@ void cpu_queue_remove(Engine *e, Cpu *cpu, uint32_t thread)
     e->threads[thread].wait_nsec += e->now_nsec - e->threads[thread].queued_nsec;
 }
 
-/* Follows the number of runnable threads of a CPU in what it is part of; SMT siblings become faster or slower. */
+/* Updates a span for a change in the number of runnable threads of one of its CPUs. */
 static void span_changed(Span *span, uint32_t before, uint32_t after)
 {
     span->n_runnable = span->n_runnable + after - before;
@@ -149,7 +149,7 @@ static void leaves_idle(const Engine *e, Cpu *cpu)
 
     cpu->idling = false;
     if (spell == 0 && cpu->last_ran >= 0)
-        return; /* it was not idle, but looked for work and found some */
+        return; /* it was never idle: it looked for work and found some */
     cpu->busy_since_nsec = e->now_nsec;
     cpu->busy_by = e->actor;
     if (spell >= cpu->idle_mean_nsec)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Fair run queues. Each CPU lets the thread with the least virtual run time run for a slice, and longer while nobody
- * who waits has run less. A thread that wakes is given at most one slice of credit, one that is born begins a slice
- * behind. The one that runs is never displaced before its slice is over: so do Linux from 6.6 on (run to parity) and
- * before it with the large sched_wakeup_granularity that stealing was measured with.
+/* Fair run queues. Each CPU runs the thread with the least virtual run time for a slice, and for longer while no
+ * waiting thread has run less. A thread that wakes gets at most one slice of credit; a newborn thread starts one
+ * slice behind. The running thread is never preempted before its slice ends. Linux does so from 6.6 on (run to
+ * parity), and before that with the large sched_wakeup_granularity that stealing was measured with.
  *
- * A CPU with one thread has an event only at the end of that thread's burst, and none at all when the burst has no
+ * A CPU with one thread has an event only at the end of that thread's burst, and none if the burst has no
  * end. */
 
 #include "sim/model/engine.h"
@@ -29,7 +29,7 @@ static uint32_t pace_on(const Engine *e, const Cpu *cpu)
     uint64_t pace = memory_pace(e, thread, (uint32_t)cpu->node);
     uint32_t n_busy = core->n_cpus - core->n_idle;
 
-    /* Two busy siblings do 2 * smt_permille of a core's work, and more of them no more than that. */
+    /* Two busy siblings do 2 * smt_permille of a core's work; more siblings do no more than two. */
     if (n_busy > 1)
         pace = pace * n_busy * 500 / e->constants->smt_permille;
     return (uint32_t)CLAMP(pace, (uint64_t)ENGINE_PACE, (uint64_t)UINT32_MAX);
@@ -54,7 +54,7 @@ static void put_back(Engine *e, Cpu *cpu)
     cpu_queue_insert(e, cpu, (uint32_t)cpu->last_ran);
 }
 
-/* Whether the running thread makes way for the first that waits; if not, it goes on for another slice. */
+/* Whether the running thread yields to the first waiting one. If not, it gets another slice. */
 static bool is_over(const Engine *e, Cpu *cpu)
 {
     const Thread *first;

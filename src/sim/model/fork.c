@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Where the kernel puts a newborn thread (P5): from the widest domain that balances forks down to a CPU, staying on the
- * parent's side as long as the imbalance between nodes is one that is allowed.
+/* Where the kernel puts a newborn thread (P5): from the widest domain that balances forks down to a CPU. The
+ * thread stays on the parent's node as long as the imbalance between nodes is allowed.
  *
- * Example: two nodes of 40 idle CPUs, 5 allowed (an eighth), 16 threads forked on node 0. The first three stay,
- * because up to two more idle CPUs over there never count. With three the difference is real: 0001010111010101,
- * eight and eight. With the old quarter the first ten stay whatever the difference, and six go. Threads asleep since
- * their birth are not seen, so all 16 stay. */
+ * Example: two nodes of 40 idle CPUs, 5 allowed (an eighth), 16 threads forked on node 0. The first three
+ * stay, because up to two more idle CPUs on the other node never count. From a difference of three on it
+ * counts: 0001010111010101, eight and eight. With the old rule, a quarter, the first ten stay whatever the
+ * difference, and six go. Threads asleep since birth are not seen, so all 16 stay. */
 
 #include "base/parse.h"
 #include "sim/model/engine.h"
@@ -15,8 +15,8 @@
 /* node_reclaim_distance: wider domains do not balance forks. */
 #define FORK_DISTANCE_MAX 30U
 
-/* The rules differ only where a node is one LLC: the new one allows an eighth of the node there, the old one a
- * quarter. */
+/* The rules differ only where a node is one LLC: there the new rule allows an eighth of the node, the old one
+ * a quarter. */
 uint32_t fork_allowed(const Engine *e, const TopologyDomain *domain)
 {
     const Topology *topology = e->topology;
@@ -50,7 +50,7 @@ static uint32_t n_usable(const Thread *thread, const Span *span)
     return n;
 }
 
-/* Whether a span is the better place: more idle CPUs, or with none of them fewer threads per CPU. */
+/* Whether a span is the better place: it has more idle CPUs or, if neither has any, fewer threads per CPU. */
 static bool is_idler(const Span *a, const Span *b)
 {
     if (a->n_idle != b->n_idle)
@@ -58,7 +58,7 @@ static bool is_idler(const Span *a, const Span *b)
     return a->n_idle == 0 && (uint64_t)a->n_runnable * b->n_cpus < (uint64_t)b->n_runnable * a->n_cpus;
 }
 
-/* The node for the thread, seen from `local`, among those within one domain. */
+/* The best node for the thread within a domain around `local`. */
 static uint32_t choose_node(const Engine *e, const Thread *thread, uint32_t local,
                             const TopologyDomain *domain)
 {
@@ -85,7 +85,7 @@ static uint32_t choose_node(const Engine *e, const Thread *thread, uint32_t loca
     return fork_adjust(e, imbalance, here->n_runnable + 1, allowed) == 0 ? local : best;
 }
 
-/* The shard of a node: the parent's unless another has more than one idle CPU more. */
+/* The shard of a node for the thread: the parent's unless another one is better. */
 static uint32_t choose_shard(const Engine *e, const Thread *thread, uint32_t node, uint32_t parent)
 {
     int32_t best = e->cpus[parent].node == (int32_t)node ? e->cpus[parent].shard : ENGINE_NONE;
@@ -101,7 +101,8 @@ static uint32_t choose_shard(const Engine *e, const Thread *thread, uint32_t nod
     return (uint32_t)MAX(best, 0);
 }
 
-/* In a shard: the first CPU of an idle core, else an idle CPU, else the one with fewest threads. */
+/* The CPU of a shard for the thread: the first of an idle core, else an idle one, else the one with the
+ * fewest threads. */
 static uint32_t choose_cpu(const Engine *e, const Thread *thread, const Span *shard)
 {
     uint32_t best = UINT32_MAX, best_rank = UINT32_MAX;
@@ -142,7 +143,7 @@ static uint32_t select_cpu(Engine *e, uint32_t index, uint32_t parent)
  * Launchers
  */
 
-/* One of the CPUs of a mask, drawn at random: an idle one if there is one. */
+/* A random CPU of a mask, an idle one if possible. */
 static uint32_t random_cpu(Engine *e, CpuMask mask)
 {
     uint32_t n_idle = 0, n = 0, idle = 0, any = 0;
@@ -158,7 +159,8 @@ static uint32_t random_cpu(Engine *e, CpuMask mask)
     return n_idle > 0 ? idle : any;
 }
 
-/* CPUs a thread is born on: those of StartNodes= that it may use, or where there are none, all that it may use. */
+/* CPUs on which the thread may be born: those of StartNodes= that it may use or, without any, all that it may
+ * use. */
 static CpuMask birth_mask(Engine *e, const Thread *thread, const SimWorkload *w)
 {
     CpuMask mask = thread->allowed;
@@ -191,13 +193,13 @@ static uint32_t birth_cpu(Engine *e, uint32_t index, const Family *family)
     return cpu;
 }
 
-/* Whether the thread at that place in its process leaves the node where its memory is: every so many do. */
+/* Whether the thread at this index in its process leaves the node of its memory; these are spread evenly. */
 static bool is_displaced(const SimWorkload *w, uint64_t place)
 {
     return (place + 1) * w->displaced_permille / 1000 != place * w->displaced_permille / 1000;
 }
 
-/* A CPU of the next node that the thread may use; the same CPU when there is none. */
+/* A CPU that the thread may use on the next node with one; `cpu` if there is none. */
 static uint32_t next_node_cpu(const Engine *e, const Thread *thread, uint32_t cpu)
 {
     uint32_t node = (uint32_t)e->cpus[cpu].node;
@@ -229,7 +231,7 @@ static void displace(Engine *e, const Family *family)
     }
 }
 
-/* A new phase: up to now its threads ran at the speed that the old memory gave them. */
+/* Begins a new phase. Up to now the threads ran at the speed of the old memory. */
 static void begin_phase(Engine *e, Family *family)
 {
     for (uint32_t i = family->first; i < family->first + family->n_forked; i++)
@@ -252,7 +254,7 @@ static void pin(Engine *e, const Family *family)
     }
 }
 
-/* What happens once to a process that has run for some time. */
+/* Makes the one change of a process that has run for some time. */
 static void change(Engine *e, Family *family)
 {
     if (e->spec->workloads[family->workload].phase_usec > 0)
@@ -263,7 +265,7 @@ static void change(Engine *e, Family *family)
         displace(e, family);
 }
 
-/* How long after its start; 0: never. */
+/* Time of that change after the start of the process; 0: never. */
 static uint64_t change_usec(const SimWorkload *w)
 {
     if (w->phase_usec > 0 || w->affinity_usec > 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A binary heap that knows where each item is. A calendar queue would be O(1), but needs a width of its buckets that
- * suits bursts of microseconds and of minutes alike; at some thousand items a heap is ten steps deep. */
+/* A binary heap that records the index of each item. A calendar queue would be O(1), but no bucket width
+ * suits bursts of microseconds and of minutes alike; with some thousand items a heap is ten levels deep. */
 
 #include "sim/model/heap.h"
 
@@ -41,7 +41,7 @@ static void put(Heap *heap, uint32_t at, HeapEntry entry)
     heap->where[entry.item] = at;
 }
 
-/* Puts an entry at its place, `at` being the hole to begin with. */
+/* Puts an entry in its place; `at` is the initial hole. */
 static void sift(Heap *heap, uint32_t at, HeapEntry entry)
 {
     while (at > 0 && is_before(entry, heap->entries[(at - 1) / 2])) {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Memory as far as it makes threads slower. A thread waits for memory a share of its time at full speed; that share is
- * stretched by where the pages are,
+/* Memory, as far as it slows threads down. A thread waits for memory for a share m of its time at full speed.
+ * That share is stretched by the location of the pages:
  *
  *     time per work = (1 - m) + m * sum over nodes of  share of accesses * latency / local latency * contention
  *
- * Contention follows what the controllers deliver: every millisecond that of a node is multiplied by traffic /
- * bandwidth, and is never below 1. Ten threads of 13 GB/s that only wait for one node of 104 GB/s: 1.25, and the node
- * gives 104 GB/s. A controller has its bandwidth only for the time in which threads ran that use it, which is the sum
- * of their times, up to the whole millisecond; where none ran, the contention stays. Else a thread that shares its CPU
- * with one that uses none would begin each slice with more than the controller has.
+ * Contention follows the load of the controllers: every millisecond a node's contention is multiplied by
+ * traffic / bandwidth, and is never below 1. Example: ten threads of 13 GB/s that only wait for one node of
+ * 104 GB/s get 1.25, and the node delivers 104 GB/s. A controller's bandwidth counts only for the time that
+ * its users ran, which is the sum of their run times, at most the whole millisecond. If none ran, the
+ * contention stays. Otherwise a thread that shares its CPU with one that uses no bandwidth would begin each
+ * slice with more bandwidth than the controller has.
  *
  * Accesses are spread evenly over a region's pages. First touch costs nothing. */
 
@@ -18,7 +19,7 @@
 #include <string.h>
 
 #define EPOCH_NSEC     1000000ULL
-#define CONTENTION_MAX (1024U << ENGINE_PACE_BITS) /* more threads than that do not run on one node */
+#define CONTENTION_MAX (1024U << ENGINE_PACE_BITS) /* more threads do not run on one node */
 
 uint32_t *memory_pages(const Engine *e, int32_t region)
 {
@@ -55,7 +56,7 @@ int32_t memory_shared_region(const Engine *e, const Thread *thread)
     return family->shared_first + (by > 0 ? (int32_t)((engine_index(e, thread) - family->first) / by) : 0);
 }
 
-/* Puts all pages of a region on the nodes that have memory, in equal parts. False: none is known to have any. */
+/* Spreads all pages of a region evenly over the nodes with memory. False: no node is known to have any. */
 static bool interleave_pages(Engine *e, int32_t index)
 {
     uint64_t n_pages = e->regions[index].n_pages;
@@ -109,7 +110,7 @@ void memory_touch(Engine *e, uint32_t index, uint32_t node)
     }
 }
 
-/* Adds what an access to a region costs on average, weighted by `permille` of the accesses. */
+/* Returns the mean pace of an access to a region, weighted by `permille` of the accesses. */
 static uint64_t region_pace(const Engine *e, int32_t region, uint32_t node, uint64_t permille, bool contended)
 {
     const uint32_t *pages = memory_pages(e, region), *latency = e->latency + (size_t)node * e->n_nodes;
@@ -127,7 +128,7 @@ static uint64_t region_pace(const Engine *e, int32_t region, uint32_t node, uint
     return sum * permille / 1000;
 }
 
-/* Permille of the thread's accesses that go to its process's memory; the rest go to its own. */
+/* Permille of the thread's accesses that go to shared memory; the rest go to its own. */
 static uint32_t shared_share(const Engine *e, const Thread *thread)
 {
     const Family *family = &e->families[thread->process];
@@ -175,7 +176,8 @@ static void used_region(Engine *e, Thread *thread, int32_t region, uint32_t node
     e->watch(e, thread, region, node, work);
 }
 
-/* `shared` permille of what it accesses is its process's. */
+/* Adds run time to the nodes whose memory the thread uses; `shared` permille of its accesses go to shared
+ * memory. */
 static void note_presence(Engine *e, const Thread *thread, uint64_t shared, uint64_t nsec)
 {
     int32_t own = shared < 1000 ? own_region(e, thread) : ENGINE_NONE;

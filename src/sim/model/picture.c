@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What is written down while the model runs, and the numbers at its end. */
+/* Records the picture while the model runs, and computes the results at its end. */
 
 #include "sim/model/engine.h"
 
 #include <string.h>
 
-/* Rows of a picture, and numbers in it; a long run gives each row several ticks. */
+/* Limits of a picture: rows, and numbers in it. In a long run each row covers several ticks. */
 #define ROWS_MAX    2048U
 #define NUMBERS_MAX (16U << 20)
 
@@ -66,7 +66,7 @@ static int64_t permille(uint64_t part, uint64_t whole)
     return whole == 0 ? 0 : (int64_t)(part / whole * 1000 + part % whole * 1000 / whole);
 }
 
-/* Sums of times of all threads of a workload. */
+/* Sums of the run and wait times of all threads of a workload. */
 static void sum_threads(const Engine *e, uint32_t workload, uint64_t *ret_run, uint64_t *ret_wait)
 {
     *ret_run = *ret_wait = 0;
@@ -96,7 +96,7 @@ static void finish_forked(const Engine *e, const uint32_t *forked, int64_t *valu
     values[SIM_METRIC_FORKED_MIN] = least == INT64_MAX ? 0 : least;
 }
 
-/* How many threads were born, and how many of them ran last on the node where most of their process did. */
+/* Counts threads born, and those that last ran on the node where most of their process did. */
 static int count_together(Engine *e)
 {
     CLEANUP_FREE uint64_t *nodes = calloc(e->n_nodes, sizeof(*nodes));
@@ -131,7 +131,7 @@ static int64_t node_most(const Engine *e, const uint64_t *nsec)
     return permille(most, all);
 }
 
-/* Numbers that follow from the sums of a tally. */
+/* Metrics computed from the sums of a tally. */
 static void finish_row(const Engine *e, const Tally *tally, uint64_t run, uint64_t wait, int64_t *values)
 {
     uint64_t now = MAX(e->now_nsec, (uint64_t)1);

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What hinting faults tell the kernel of threads (P10, P11): on which node each wants to be, and how often its memory
- * is looked at. Restated from the description of task_numa_placement(), task_numa_migrate(), update_task_scan_period()
- * and migrate_degrades_locality() of Linux 6.1 (kernel/sched/fair.c).
+/* What the kernel learns about threads from hinting faults (P10, P11): the node each prefers, and how often
+ * its memory is scanned. Restated from the description of task_numa_placement(), task_numa_migrate(),
+ * update_task_scan_period() and migrate_degrades_locality() of Linux 6.1 (kernel/sched/fair.c).
  *
- * Faults are counted by node. When a pass over the memory of its process is over, those of a thread are added to half
- * of what there was before, and the node with most of them is the one it prefers: of those of all threads of its
- * process if it shares memory with them. It then goes there, to an idle CPU where that leaves no imbalance but what is
- * allowed (P5), or in exchange with a thread that is worth less there. Who has no faults is left alone, and until the
- * first ones nothing is known of a thread.
+ * Faults are counted by node. After a pass over a process's memory, a thread's new faults are added to half
+ * of its previous ones. It prefers the node with the most faults: its own or, if it shares memory, those of
+ * all threads of its process. It then moves there: to an idle CPU if that leaves only an allowed imbalance
+ * (P5), or in exchange with a thread there if both together gain. A thread without faults is left alone.
  *
- * Example: two threads alone on two nodes without an idle CPU, all faults of each on the other's node. Exchanged, both
- * gain 1000 permille, which is more than the 30 that count as noise.
+ * Example: two threads alone on two nodes without an idle CPU, all faults of each on the other's node. By the
+ * exchange each gains 1000 permille, more than the 30 that count as noise.
  *
- * Left out: groups of several processes, and that the period of a group grows with it; active nodes, and going to
- * another node than the preferred one; that memory without CPUs counts for the nearest node that has some; and that a
- * move is tried at faults, not at scans. */
+ * Left out: groups of several processes, and the longer scan period of such groups; active nodes, and moves
+ * to nodes other than the preferred one; that memory without CPUs counts for the nearest node with some; and
+ * that a move is tried at faults, not at scans. */
 
 #include "sim/model/engine.h"
 
@@ -32,7 +31,7 @@ static int share(const uint64_t *faults, uint64_t sum, uint32_t node)
     return sum > 0 ? (int)(faults[node] * SCALE / sum) : 0;
 }
 
-/* Permille of its own faults that are on a node, and of those of its process. */
+/* Permille of the thread's faults that are on a node, and of those of its process. */
 static int own_weight(const Engine *e, const Thread *thread, uint32_t node)
 {
     return share(engine_faults(e, engine_index(e, thread)), thread->preference.n_faults, node);
@@ -62,7 +61,7 @@ void prefer_faulted(Engine *e, Thread *thread, bool shared, uint32_t node, uint3
     *(node == (uint32_t)e->cpus[thread->cpu].node ? &preference->n_local : &preference->n_remote) += n;
 }
 
-/* Unlike the daemon's, the kernel takes what is all remote and private for nothing seen. */
+/* Unlike the daemon, the kernel treats a pass with only remote private faults as if it had seen nothing. */
 static void adapt_period(const Engine *e, Thread *thread)
 {
     Preference *p = &thread->preference;
@@ -83,7 +82,7 @@ static void adapt_period(const Engine *e, Thread *thread)
     p->n_local = p->n_remote = p->n_private = p->n_shared = 0;
 }
 
-/* A pass is over: what is known, anew. */
+/* Recomputes faults and preferred node after a pass. */
 static void place(Engine *e, Thread *thread)
 {
     uint64_t *faults = engine_faults(e, engine_index(e, thread)), *fresh = faults + e->n_nodes;
@@ -108,7 +107,7 @@ static void place(Engine *e, Thread *thread)
         }
 }
 
-/* Going there */
+/* Moving to the preferred node */
 
 static const TopologyDomain *domain_of(const Engine *e, uint32_t a, uint32_t b)
 {
@@ -120,8 +119,8 @@ static const TopologyDomain *domain_of(const Engine *e, uint32_t a, uint32_t b)
     return NULL;
 }
 
-/* Without it here and with it there. A node with idle CPUs: no imbalance but what is allowed; another one: less of an
- * imbalance than now. */
+/* Whether the thread may move. To a node with idle CPUs: if only an allowed imbalance remains. To another: if
+ * the load there is then no higher than that here is now. */
 static bool may_join(const Engine *e, const Span *from, const Span *to)
 {
     const TopologyDomain *domain = domain_of(e, (uint32_t)from->node, (uint32_t)to->node);
@@ -132,7 +131,7 @@ static bool may_join(const Engine *e, const Span *from, const Span *to)
     return (uint64_t)there * from->n_cpus <= (uint64_t)from->n_runnable * to->n_cpus;
 }
 
-/* The CPU with the least to do, best one on a core that idles. */
+/* The least loaded CPU, preferably on an idle core. */
 static int32_t find_cpu(const Engine *e, const Thread *thread, const Span *to)
 {
     uint32_t least = UINT32_MAX;
@@ -150,7 +149,7 @@ static int32_t find_cpu(const Engine *e, const Thread *thread, const Span *to)
     return found;
 }
 
-/* What both gain when they are exchanged. */
+/* The gain of both threads together if they are exchanged. */
 static int gain_of_both(const Engine *e, const Thread *thread, const Thread *other, uint32_t here,
                         uint32_t there)
 {
@@ -175,7 +174,8 @@ static int gain_of_both(const Engine *e, const Thread *thread, const Thread *oth
     return gain;
 }
 
-/* Whom to exchange a thread with. Where CPUs idle, only threads of different processes are exchanged. */
+/* Finds the thread to exchange with. On a node with idle CPUs it must be of another process, and one of the
+ * two must share memory. */
 static int32_t find_partner(const Engine *e, const Thread *thread, const Span *from, const Span *to,
                             int *ret_gain)
 {
@@ -250,7 +250,7 @@ uint64_t prefer_period_nsec(const Engine *e, const Family *family, int32_t scann
 
 /* Being pulled away */
 
-/* Whether somebody on its CPU is not where he prefers to be, and might go instead. */
+/* Whether another thread on its CPU is not on its preferred node, and might go instead. */
 static bool others_might(const Engine *e, const Cpu *cpu)
 {
     for (size_t i = 0; i < cpu->n_queued; i++)

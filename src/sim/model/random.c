@@ -26,14 +26,14 @@ static uint32_t even(Random *random)
     return (uint32_t)(random_next(random) >> 32);
 }
 
-/* Multiplying is biased by less than n / 2^32, too little to be seen here. */
+/* Multiplication is biased by less than n / 2^32, which is too little to matter here. */
 uint32_t random_below(Random *random, uint32_t n)
 {
     return (uint32_t)(((uint64_t)even(random) * n) >> 32);
 }
 
-/* With mean 2^32, by von Neumann's method, which only compares: no logarithm that could differ from one library to the
- * next. The first of a run of falling numbers, when the run has an odd length, is the fraction of an exponential
+/* Exponential with mean 2^32, by von Neumann's method. It only compares, so no logarithm can differ between
+ * libraries. The first of a run of falling numbers, if the run has an odd length, is the fraction of the
  * variate; each run of even length before it adds one. */
 static uint64_t exponential(Random *random)
 {

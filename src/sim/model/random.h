@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Random numbers that are the same on every machine: splitmix64, after Steele, Lea and Flood, "Fast splittable
- * pseudorandom number generators", 2014. Its state is one word, every seed is good, and it passes the usual
- * batteries of tests; nothing here needs more. */
+/* Random numbers that are the same on every machine: splitmix64, after Steele, Lea and Flood, "Fast
+ * splittable pseudorandom number generators", 2014. Its state is one word, every seed is good, and it passes
+ * the usual batteries of tests, which is enough here. */
 
 #include "sim/scenario/spec.h"
 
@@ -13,13 +13,14 @@ typedef struct Random {
     uint64_t state;
 } Random;
 
-/* A generator of its own for one of several purposes, so that one does not shift the numbers of another. */
+/* Returns a separate generator for one of several purposes, so that draws for one do not shift the numbers of
+ * another. */
 Random random_split(uint64_t seed, uint64_t purpose);
 
 uint64_t random_next(Random *random);
 
-/* 0 to n - 1; 0 when n is 0. */
+/* Returns a number from 0 to n - 1; 0 if n is 0. */
 uint32_t random_below(Random *random, uint32_t n);
 
-/* A length of time in nanoseconds; 0 only when it is constantly 0. */
+/* Returns a length of time in nanoseconds; 0 only if it is constantly 0. */
 uint64_t random_time(Random *random, const SimDist *dist);

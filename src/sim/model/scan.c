@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The kernel's NUMA scanning (P8, P9) and the pages that follow their hinting faults (P13). Restated from the
- * description of task_numa_work() and of "sched/numa: Complete scanning of partial and inactive VMAs" (f169c62ff7,
- * 2023).
+/* The kernel's NUMA scanning (P8, P9), and the pages that follow its hinting faults (P13). Restated from the
+ * description of task_numa_work() and of "sched/numa: Complete scanning of partial and inactive VMAs"
+ * (f169c62ff7, 2023).
  *
- * Each process is scanned by one of its running threads at a time, 256 MB per turn. A region is marked only when the
- * scanning thread is known to use it: always in the first two passes, and later if its bit is in the filter of threads
- * that faulted there. The filter forgets after four to eight scan delays. So a region whose owner does not happen to
- * scan is left out, and the longer the less is known of it. With completion forced, one region so left out is marked at
- * the end of each turn, and a pass is over only when none is left.
+ * One running thread of a process scans at a time, 256 MB per turn. It marks a region only if it is known to
+ * use it: in the first two passes always, later if its bit is in the filter of threads that faulted there.
+ * The filter forgets after four to eight scan delays. So a region is skipped if its user does not happen to
+ * scan, and the longer that lasts, the less is known of the region. With forced completion, one skipped
+ * region is marked at the end of each turn, and a pass ends only when no region is left.
  *
- * Left out: that a marked page faults in the order of accesses: marked pages are spread evenly over a region. */
+ * Left out: marked pages fault in the order of accesses. Here they are spread evenly over a region. */
 
 #include "sim/model/engine.h"
 
@@ -18,7 +18,7 @@
 #define SCAN_DELAY_NSEC NSEC_PER_SEC
 #define FORGET_DELAYS   4U
 
-/* One of 64 bits of a filter; two threads may share one, as in the kernel. */
+/* A thread's bit in a filter of 64; as in the kernel, two threads may share one. */
 static uint64_t filter_bit(uint32_t thread)
 {
     return 1ULL << ((thread * 0x9e3779b1U) >> 26);
@@ -27,9 +27,9 @@ static uint64_t filter_bit(uint32_t thread)
 typedef struct Scan {
     Engine *e;
     Family *family;
-    uint64_t bit; /* of the scanning thread */
+    uint64_t bit; /* bit of the scanning thread */
     uint64_t budget;
-    bool skipped; /* some region because of who scans */
+    bool skipped; /* a region that the scanning thread is not known to use */
 } Scan;
 
 static void forget(const Engine *e, const Family *family, Region *region)
@@ -53,7 +53,7 @@ static bool is_used(const Scan *scan, const Region *region)
            ((region->active[0] | region->active[1]) & scan->bit) || region->offset > 0;
 }
 
-/* Marks as much of a region as the budget lets. */
+/* Marks as much of a region as the budget allows. */
 static void mark(const Scan *scan, uint64_t *budget, Region *region)
 {
     uint64_t n = MIN(region->n_pages - region->offset, *budget);
@@ -94,7 +94,7 @@ static void mark_all(Scan *scan)
     }
 }
 
-/* One region that was left out. */
+/* Marks one region that was skipped. */
 static void force_one(Scan *scan)
 {
     for (uint32_t i = 0;; i++) {
@@ -126,8 +126,8 @@ static void end_pass(Engine *e, Family *family)
     family->seq++;
 }
 
-/* A running thread of the process, each as likely; ENGINE_NONE: all of them sleep. Brings all their accounts up to
- * date, so that what was marked before has faulted. */
+/* Returns a random running thread of the process; ENGINE_NONE: none runs. Brings the accounts of all running
+ * threads up to date, so that faults on memory marked before have been counted. */
 static int32_t choose_scanner(Engine *e, const Family *family)
 {
     int32_t scanner = ENGINE_NONE;
@@ -197,14 +197,14 @@ void scan_accessed(Engine *e, Thread *thread, int32_t index, uint32_t node, uint
     thread->debt_nsec += n * e->constants->hint_fault_nsec;
     e->tallies[thread->workload].count[SIM_METRIC_HINT_FAULTS] += (int64_t)n;
 
-    /* Memory of several threads moves only to the node that faulted twice in a row. */
+    /* Shared memory moves only to a node that faulted twice in a row. */
     twice = !region->shared || region->last_node == (int32_t)node;
     region->last_node = (int32_t)node;
     moves = twice && e->topology->nodes[node].memory_bytes > 0;
     here = pages[node];
     for (uint32_t i = 0; i < e->n_nodes; i++)
         rest += pages[i];
-    /* Exactly `n` of them, as they lie on the nodes before any moves. */
+    /* Exactly `n` pages, in proportion to where they were before any moved. */
     for (uint32_t i = 0; i < e->n_nodes; i++) {
         uint64_t some = i == node ? here : pages[i], part = rest > 0 ? MIN(n * some / rest, some) : 0;
 

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The life of a thread. It runs bursts, with pauses in between that end by themselves or when another thread wakes it.
+/* The life of a thread. It runs bursts. The pauses between them end by a timer, or when another thread wakes
+ * it.
  *
- * Wake relations are circles: a pair, or all threads of a process. The first half of a circle sends a message after
- * each burst, the second half receives: a burst for each message, and sleep when there is none. A sender of a pair
- * waits for its message to be dealt with; one of a group goes on, each message to the next receiver, and waits only
- * while that one's socket is full. Senders end when they have done their work, receivers when nobody will send them
- * anything any more. */
+ * Wake relations are circles: a pair, or all threads of a process. The first half of a circle sends a message
+ * after each burst. The second half receives: it runs a burst for each message, and sleeps when there is
+ * none. A sender of a pair waits until its message has been processed. A sender of a group goes on with the
+ * next receiver, and waits only while the socket of the current receiver is full. Senders end when they have
+ * done their work, receivers when no sender is left. */
 
 #include "sim/model/engine.h"
 
-/* Messages a receiver's socket takes before its senders must wait, and how few must be left for them to go on. A Unix
- * socket has net.core.wmem_default, 212992 bytes; 100 bytes, as hackbench sends them, are accounted as 768; and writers
- * are woken when three quarters are free. */
+/* Messages that fill a receiver's socket, so that senders must wait, and the number at which they go on. A
+ * Unix socket has net.core.wmem_default, 212992 bytes. A message of 100 bytes, as hackbench sends, is
+ * accounted as 768. Writers are woken when three quarters are free. */
 #define MESSAGES_MAX 277U
 #define MESSAGES_LOW (MESSAGES_MAX / 4)
 
@@ -21,7 +22,7 @@ typedef struct Circle {
     uint32_t n, n_senders;
 } Circle;
 
-/* n_senders 0: it is alone. */
+/* Returns the circle of a thread. n_senders 0: it has none. */
 static Circle circle_of(const Engine *e, uint32_t index)
 {
     const Thread *thread = &e->threads[index];
@@ -52,7 +53,7 @@ static void start_burst(Engine *e, Thread *thread)
     thread->work_left = thread->burst;
 }
 
-/* A cache that the thread has not filled cannot be lost. */
+/* Time to refill caches after a move. A thread cannot lose cache that it has not filled. */
 static uint64_t refill_nsec(const Engine *e, const Thread *thread)
 {
     const Cpu *from, *to = &e->cpus[thread->cpu];
@@ -66,7 +67,7 @@ static uint64_t refill_nsec(const Engine *e, const Thread *thread)
                                     : MIN(e->constants->refill_nsec, thread->warm_llc_nsec);
 }
 
-/* What is warm is where it runs now. */
+/* The thread's warm cache is now where it runs. */
 static void move_warmth(Engine *e, Thread *thread)
 {
     const Cpu *from, *to = &e->cpus[thread->cpu];
@@ -102,7 +103,7 @@ static void sleep_now(Engine *e, uint32_t index)
     e->threads[index].slept_nsec = e->now_nsec;
 }
 
-/* At most one slice of credit, however long it slept. */
+/* Gives at most one slice of credit, however long the thread slept. */
 static void give_credit(const Engine *e, Thread *thread)
 {
     int64_t slice = (int64_t)(e->constants->slice_usec * NSEC_PER_USEC);
@@ -134,7 +135,7 @@ void thread_timer(Engine *e, uint32_t index)
 {
     Circle circle = circle_of(e, index);
 
-    /* Its timer is that of the CPU it fell asleep on. */
+    /* The timer fires on the CPU where the thread fell asleep. */
     e->actor = (uint32_t)e->threads[index].cpu;
     if (e->threads[index].state == THREAD_STATE_ASLEEP &&
         (!is_receiver(&circle, index) || e->threads[index].n_messages > 0))
@@ -162,7 +163,8 @@ static void ends(Engine *e, uint32_t index)
     tally->ended_nsec = e->now_nsec;
 }
 
-/* Whom a sender sends to next; there is one, because receivers do not end before it. */
+/* The receiver of a sender's next message. There always is one, because receivers do not end before their
+ * senders. */
 static uint32_t next_receiver(const Engine *e, const Circle *circle, uint32_t sender)
 {
     uint32_t n = circle->n - circle->n_senders;
@@ -170,7 +172,7 @@ static uint32_t next_receiver(const Engine *e, const Circle *circle, uint32_t se
     return circle->first + circle->n_senders + (e->threads[sender].n_sent + sender - circle->first) % n;
 }
 
-/* The sender sleeps until the receiver has room. */
+/* Puts the sender to sleep until the receiver has room. */
 static void wait_for(Engine *e, uint32_t sender, uint32_t receiver)
 {
     Thread *target = &e->threads[receiver];
@@ -184,7 +186,8 @@ static void wait_for(Engine *e, uint32_t sender, uint32_t receiver)
     sleep_now(e, sender);
 }
 
-/* The lines of a message have been in the other one's cache. In one LLC that is part of the burst. */
+/* Charges the transfer of a message's cache lines from the other thread's cache. Within an LLC that is part
+ * of the burst. */
 static void pay_message(Engine *e, Thread *sender, Thread *receiver)
 {
     const Cpu *from = &e->cpus[sender->cpu], *to = &e->cpus[receiver->cpu];
@@ -215,7 +218,7 @@ static void pause_sender(Engine *e, uint32_t index, const Circle *circle)
         start_burst(e, &e->threads[index]);
 }
 
-/* Whether somebody may still send something. */
+/* Whether a sender is left. */
 static bool has_senders(const Engine *e, const Circle *circle)
 {
     const Thread *first = &e->threads[circle->first];
@@ -251,7 +254,8 @@ static void pause_receiver(Engine *e, uint32_t index, const Circle *circle)
         ends(e, index);
 }
 
-/* A thread has done all its work; receivers it was the last to send to, and which have nothing to do, end with it. */
+/* Ends a thread that has done all its work, and with the last sender the receivers that have nothing left to
+ * do. */
 static void retire(Engine *e, uint32_t index, const Circle *circle)
 {
     ends(e, index);
@@ -329,7 +333,7 @@ void thread_born(Engine *e, uint32_t index, uint32_t cpu)
  * Masks
  */
 
-/* The CPU of the mask that the kernel moves a thread to: one after the other. */
+/* The CPU of the mask to which the kernel moves a thread; round robin. */
 static int32_t any_cpu(Engine *e, CpuMask mask)
 {
     int n = hwloc_bitmap_weight(mask), at = -1;

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Where the kernel wakes a thread (P4), as far as run queues decide it. First whether near the waker or where it was
- * (wake_wide, wake_affine), then an idle CPU in the LLC of that place (select_idle_sibling).
+/* Where the kernel wakes a thread (P4), as far as run queues decide it. The first choice is between the
+ * waker's CPU and the thread's previous one (wake_wide, wake_affine). Then an idle CPU is searched in the LLC
+ * of that place (select_idle_sibling).
  *
- * Load is the number of runnable threads, where the kernel has decaying averages; utilisation of an LLC, which
- * bounds the search, is the share of its CPUs that is busy right now. Clusters below the LLC and asymmetric
+ * Load is the number of runnable threads, where the kernel has decaying averages. The utilisation of an LLC,
+ * which bounds the search, is the share of its CPUs that are busy now. Clusters below the LLC and asymmetric
  * capacities are left out. */
 
 #include "sim/model/engine.h"
 
-/* node_reclaim_distance: domains that span more do not pull wakees (P3, P4). */
+/* node_reclaim_distance: wider domains do not pull wakees (P3, P4). */
 #define AFFINE_DISTANCE_MAX 30U
 
 #define FLIPS_DECAY_NSEC NSEC_PER_SEC
 
-/* imbalance_pct of the domains in question, 117, halved above 100: wake_affine's margin. */
+/* wake_affine's margin: imbalance_pct of these domains, 117, with the part above 100 halved. */
 #define AFFINE_PERCENT 108U
 
-/* A waker that wakes many different threads, each of which wakes many: there is no place near all of them. */
+/* Whether the waker and the wakee each wake so many different threads that no place is near all of them. */
 static bool is_wide(const Engine *e, const Thread *waker, const Thread *wakee)
 {
     uint64_t master = MAX(waker->n_flips, wakee->n_flips), slave = MIN(waker->n_flips, wakee->n_flips);
@@ -43,7 +44,7 @@ static bool shares_cache(const Engine *e, uint32_t a, uint32_t b)
     return e->cpus[a].shard == e->cpus[b].shard;
 }
 
-/* The waker's CPU or the one it ran on: one runnable thread is a load of 1. */
+/* Chooses the waker's CPU or the thread's previous one. A runnable thread is a load of 1. */
 static uint32_t affine(const Engine *e, uint32_t waker, uint32_t previous, bool sync)
 {
     uint64_t here, there;
@@ -63,12 +64,12 @@ static uint32_t affine(const Engine *e, uint32_t waker, uint32_t previous, bool 
 uint32_t wake_n_scan(uint32_t n_cpus, uint32_t n_busy)
 {
     uint64_t used = (uint64_t)n_busy * 1000 / MAX(n_cpus, 1U);
-    uint64_t cut = used * used * 13689 / 10000; /* 1.17 squared, times the square, in millionths */
+    uint64_t cut = used * used * 13689 / 10000; /* 1.17^2 * used^2, in millionths */
 
     return cut >= 1000000 ? 0 : (uint32_t)(n_cpus * (1000000 - cut) / 1000000);
 }
 
-/* Looks through the LLC of `target`, from the CPU after it on; ENGINE_NONE: nothing idle found. */
+/* Searches the LLC of `target` from the next CPU on. ENGINE_NONE: no idle CPU found. */
 static int32_t idle_in_llc(const Engine *e, const Thread *thread, uint32_t target)
 {
     const Span *llc = &e->shards[e->cpus[target].shard];
@@ -104,7 +105,7 @@ static int32_t idle_sibling(const Engine *e, const Thread *thread, uint32_t cpu)
     return ENGINE_NONE;
 }
 
-/* An idle CPU for the thread, near `target`; `target` itself if there is none. */
+/* Returns an idle CPU near `target`, or `target` itself. */
 static uint32_t near_target(const Engine *e, const Thread *thread, uint32_t previous, uint32_t target)
 {
     int32_t recent = thread->recent_cpu, found;
@@ -127,7 +128,7 @@ static uint32_t near_target(const Engine *e, const Thread *thread, uint32_t prev
     return found >= 0 ? (uint32_t)found : target;
 }
 
-/* A mask was narrowed while it slept: a CPU of the mask on the node where it was, else any. */
+/* For a thread whose mask was narrowed while it slept: a CPU of the mask on its node, else any. */
 static uint32_t fallback(const Engine *e, const Thread *thread)
 {
     const Span *node = &e->nodes[e->cpus[thread->cpu].node];

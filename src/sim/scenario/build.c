@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The machine and the processes of a run, as a scenario and a seed say. */
+/* Builds the machine and the processes of a run from a scenario and a seed. */
 
 #include "base/parse.h"
 #include "sim/model/engine.h"
@@ -9,7 +9,7 @@
 
 #define NSEC_PER_MSEC 1000000ULL
 
-/* What random numbers are for. */
+/* Purposes of random numbers. */
 enum {
     PURPOSE_BURST = 1,
     PURPOSE_PLACE,
@@ -63,7 +63,7 @@ static int build_cpus(Engine *e)
     return 0;
 }
 
-/* Gives each of `n` spans its part of the lists; n_cpus is counted anew while they are filled. */
+/* Gives each of `n` spans its part of the list; n_cpus is counted again while the lists are filled. */
 static void divide(Span *spans, uint32_t n, uint32_t *list)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -132,7 +132,7 @@ static int build_balances(Engine *e)
     return 0;
 }
 
-/* Pace of an access by distance; linear in it. */
+/* Pace of an access, linear in the distance. */
 static int build_latency(Engine *e)
 {
     const SimModel *c = e->constants;
@@ -197,7 +197,7 @@ static uint64_t pages_of(uint64_t bytes)
     return MIN((bytes + ENGINE_PAGE_BYTES - 1) / ENGINE_PAGE_BYTES, (uint64_t)1 << 30);
 }
 
-/* Numbers of pages by region and node; more would be memory for nothing. */
+/* Limit of Engine.pages, which has a number per region and node. */
 #define PAGES_MAX (64U << 20)
 
 static int refuse(const char *text, char **ret_error)
@@ -206,7 +206,7 @@ static int refuse(const char *text, char **ret_error)
     return -EINVAL;
 }
 
-/* Pieces of memory that threads of a process share. */
+/* Number of pieces of memory that threads of a process share. */
 static uint32_t n_shared(const SimWorkload *w)
 {
     if (w->shared_bytes == 0)
@@ -276,7 +276,7 @@ static void add_threads(Engine *e, const SimWorkload *w, size_t workload, uint32
         };
 }
 
-/* Where the launcher of a process sits: any CPU it may start on. */
+/* A random CPU on which the launcher may start. */
 static int32_t launcher_cpu(Engine *e, const SimWorkload *w, CpuMask own)
 {
     bool confined = w->start_cpus && hwloc_bitmap_intersects(w->start_cpus, own);
@@ -391,7 +391,7 @@ static int build_heap(Engine *e)
         if (e->kernel->numa_balancing && e->families[i].rss_pages > 0)
             heap_set(&e->heap, e->item_scan + i, e->families[i].start_nsec + NSEC_PER_SEC);
     }
-    /* Looks of different spans do not fall together. */
+    /* Spans are balanced at different times. */
     for (uint32_t i = 0; i < e->n_balances; i++)
         heap_set(&e->heap, e->item_balance + i,
                  1 + e->balances[i].interval_nsec * random_below(&e->random_place, 1000) / 1000);

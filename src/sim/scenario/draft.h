@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the reader of scenarios keeps while it reads: values as they stand in the file, not yet held against each
- * other or the machine. scenario.c fills it, resolve.c makes a SimSpec of it. */
+/* What the scenario reader keeps while it reads: the values of the file, not yet checked against each other
+ * or the machine. scenario.c fills it; resolve.c makes a SimSpec of it. */
 
 #include "sim/scenario/scenario.h"
 
@@ -15,9 +15,9 @@ typedef struct MachineDraft {
 } MachineDraft;
 
 typedef struct WorkloadDraft {
-    SimWorkload value;                 /* its cpuset is CPUs=, its start_cpus are not set */
+    SimWorkload value;                 /* its cpuset is CPUs=; its start_cpus are not set */
     hwloc_bitmap_t nodes, start_nodes; /* operating-system numbers */
-    uint64_t set;                      /* which keys were given: a bit per row of sim_scenario_keys */
+    uint64_t set;                      /* keys given: a bit per row of sim_scenario_keys */
     unsigned line;
 } WorkloadDraft;
 
@@ -31,9 +31,9 @@ typedef struct PolicyDraft {
     char *name;
     PolicyLine *lines;
     size_t n_lines, capacity;
-    uint64_t set; /* keys it has set: a bit per row of policy_keys, those of [Match] excepted */
+    uint64_t set; /* keys set: a bit per row of policy_keys after those of [Match] */
     unsigned line;
-    bool reported; /* what is wrong with it was said */
+    bool reported; /* its errors are in the report */
 } PolicyDraft;
 
 typedef struct VariantDraft {
@@ -41,7 +41,7 @@ typedef struct VariantDraft {
     bool daemon;
     char *policies, *workloads; /* words; NULL: all */
     char *off;                  /* words; NULL: none */
-    SimKernel kernel;           /* [Kernel] and what the variant changes */
+    SimKernel kernel;           /* [Kernel] with the variant's changes */
     unsigned line;
 } VariantDraft;
 
@@ -52,7 +52,7 @@ typedef struct ExpectDraft {
 } ExpectDraft;
 
 typedef struct ScenarioDraft {
-    SimSpec *spec; /* [Scenario] is read into it */
+    SimSpec *spec; /* receives [Scenario] */
     const char *file, *directory;
     MachineDraft machine;
     SimKernel kernel;
@@ -69,24 +69,24 @@ typedef struct ScenarioDraft {
 
 #define DRAFT_ERROR(d, line, ...) \
     conf_report_add((d)->report, CONF_SEVERITY_ERROR, (d)->file, line, __VA_ARGS__)
-/* Is 0: reading goes on, and finds what else is wrong. */
+/* Is 0, so that reading continues and finds further errors. */
 #define DRAFT_REFUSE(d, line, ...) (DRAFT_ERROR(d, line, __VA_ARGS__), 0)
 
 void scenario_draft_done(ScenarioDraft *draft);
 
-/* Whether a workload's section gave the key. */
+/* Whether a workload's section has the key. */
 bool scenario_draft_given(const WorkloadDraft *workload, const char *key);
 
-/* Fills draft->spec, all but [Scenario], from the rest. Errors are in the report. Returns 0 or -ENOMEM. */
+/* Fills draft->spec, except for [Scenario], from the rest. Errors go to the report. Returns 0 or -ENOMEM. */
 int scenario_resolve(ScenarioDraft *draft, const char *const *policy_dirs);
 
-/* The policies of one variant: its own or those of `policy_dirs`. Returns 0 (errors may be in the report, *ret is
- * then NULL) or -ENOMEM. */
+/* The policies of one variant: its own or, with a daemon, those of `policy_dirs` if given. Returns 0 or
+ * -ENOMEM. With errors in the report *ret may be NULL. */
 int scenario_policies(ScenarioDraft *draft, const VariantDraft *variant, const char *const *policy_dirs,
                       PolicySet **ret);
 
-/* A path of the scenario, relative to its directory. Malloc'd; NULL when memory is out. */
+/* Resolves a path relative to the scenario's directory. Malloc'd; NULL when out of memory. */
 char *scenario_path(const ScenarioDraft *draft, const char *path);
 
-/* Calls `word` for each word of `text`, until it fails. Returns 0, what `word` returned, or -ENOMEM. */
+/* Calls `word` for each word of `text` until it fails. Returns 0, the result of `word`, or -ENOMEM. */
 int scenario_each_word(const char *text, int (*word)(void *userdata, const char *word), void *userdata);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Parsing of expectations. Names are looked up here and now, so that a mistyped one is an error before an hour of
+/* Parses expectations. Names are looked up at once, so that a mistyped one is an error before an hour of
  * runs. */
 
 #include "sim/scenario/expect.h"
@@ -17,7 +17,7 @@ const char *const sim_compare_names[] = {"<", "<=", "==", ">=", ">", NULL};
 static_assert(ARRAY_SIZE(sim_expect_names) == SIM_EXPECT_MAX + 1, "one name per kind");
 static_assert(ARRAY_SIZE(sim_compare_names) == SIM_COMPARE_MAX + 1, "one name per comparison");
 
-#define WORDS_MAX 34U /* a metric, and SIM_TERMS_MAX variants with a sign between each two */
+#define WORDS_MAX 34U /* a metric, and SIM_TERMS_MAX variants with a sign between them */
 
 typedef struct ExpectParser {
     const SimSpec *spec;
@@ -104,7 +104,7 @@ static int take_variant(ExpectParser *p, SimExpect *e)
     return find_variant(p, take(p), &e->variants[e->n_variants++]);
 }
 
-/* "VARIANT" or "VARIANT/VARIANT". No name holds a slash. */
+/* "VARIANT" or "VARIANT/VARIANT". Names contain no slash. */
 static int take_term(ExpectParser *p, SimExpect *e)
 {
     const char *word = take(p), *slash = strchr(word, '/');
@@ -119,7 +119,7 @@ static int take_term(ExpectParser *p, SimExpect *e)
     return r == 0 && slash ? find_variant(p, slash + 1, &e->divisors[i]) : r;
 }
 
-/* The variant may be left out when there is only one: then a comparison follows. */
+/* The variant may be omitted if there is only one; then a comparison follows. */
 static int take_only_variant(ExpectParser *p, SimExpect *e)
 {
     if (p->spec->n_variants > 1 || p->next == p->n_words || find(sim_compare_names, p->words[p->next]) < 0)
@@ -129,7 +129,7 @@ static int take_only_variant(ExpectParser *p, SimExpect *e)
     return 0;
 }
 
-/* Digits with at most one point among them: no sign, no exponent, nothing a locale could change. */
+/* Digits with at most one point: no sign, no exponent, nothing that depends on the locale. */
 static int take_limit(ExpectParser *p, SimExpect *e)
 {
     static const char digits[] = "0123456789";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Expectations: what must come of a scenario, over all seeds.
+/* Expectations: the required results of a scenario over all seeds.
  *
  *     Value=METRIC [VARIANT] OP NUMBER           the metric of one variant
  *     Ratio=METRIC VARIANT VARIANT OP NUMBER     the first divided by the second, of the same seed
@@ -9,12 +9,12 @@
  *                                                VARIANT/VARIANT, the quotient of two
  *     Range=METRIC [VARIANT] OP NUMBER           (largest - smallest) / mean over the seeds
  *
- * METRIC is the name of a metric, with (WORKLOAD) behind it when it is that of one workload. OP is <, <=, ==, >= or >.
- * With one variant in the file it need not be named.
+ * METRIC is the name of a metric, followed by (WORKLOAD) if it is that of one workload. OP is <, <=, ==, >=
+ * or >. The variant may be omitted if the file has only one.
  *
- * Every kind comes down to one number per seed and a limit: an order to the smallest quotient of neighbours, which
- * must be above 1. What did not happen is a number too: without an end, makespan-usec is infinite, and 0 / 0 is no
- * number and fulfils nothing. */
+ * Every kind is reduced to one number per seed and a limit; for an order it is the smallest quotient of
+ * neighbours, which must be above 1. Without an end, makespan-usec is infinite. 0 / 0 is not a number and
+ * fulfils nothing. */
 
 #include "sim/scenario/spec.h"
 
@@ -27,40 +27,41 @@ extern const char *const sim_expect_names[];
 /* "<", "<=", "==", ">=", ">"; NULL-terminated, in the order of SimCompare. */
 extern const char *const sim_compare_names[];
 
-/* Parses "KEY=VALUE" of an [Expect] section; workloads and variants of `spec` must be complete. The result has no
- * line, and holds for every seed. Returns 0, -EINVAL with what was expected as a malloc'd sentence in *ret_error, or
- * -ENOMEM. */
+/* Parses "KEY=VALUE" of an [Expect] section; workloads and variants of `spec` must be complete. The result
+ * has no line and SIM_OVER_EVERY. Returns 0, -EINVAL with a malloc'd sentence in *ret_error that says what
+ * was expected, or -ENOMEM. */
 int sim_expect_parse(const SimSpec *spec, const char *key, const char *value, SimExpect *ret,
                      char **ret_error);
 
-/* What came of all runs of a scenario. */
+/* The results of all runs of a scenario. */
 typedef struct SimTable {
     const SimSpec *spec;
     size_t n_seeds;
     const int64_t *values; /* [n_variants][n_seeds][n_workloads + 1][SIM_METRIC_MAX], as SimResult.values */
 } SimTable;
 
-/* Numbers in a table of one run. */
+/* Numbers that a table has for one run. */
 static inline size_t sim_table_row(const SimSpec *spec)
 {
     return (spec->n_workloads + 1) * SIM_METRIC_MAX;
 }
 
-/* One metric of one run; `workload` SIZE_MAX is the machine. INFINITY for a makespan of what did not end. */
+/* One metric of one run; `workload` SIZE_MAX is the machine. INFINITY for the makespan of a run that did not
+ * end. */
 double sim_table_get(const SimTable *table, size_t variant, size_t seed, SimMetric metric, size_t workload);
 
 typedef struct SimSummary {
     double low, median, high;
 } SimSummary;
 
-/* Over all seeds. The median of an even number is the mean of the middle two. Returns 0 or -ENOMEM. */
+/* Summary over all seeds. The median of an even number is the mean of the middle two. Returns 0 or -ENOMEM. */
 int sim_table_summary(const SimTable *table, size_t variant, SimMetric metric, size_t workload,
                       SimSummary *ret);
 
 typedef struct SimVerdict {
     bool held;
     size_t n_held, n_cases; /* seeds; one case for SIM_OVER_MEDIAN and SIM_EXPECT_RANGE */
-    SimSummary found;       /* the number that was held against the limit, over the cases */
+    SimSummary found;       /* the number compared with the limit, over the cases */
 } SimVerdict;
 
 /* Judges one expectation. Returns 0 or -ENOMEM. */

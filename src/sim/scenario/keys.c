@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The table of all keys of scenario files: the one place that knows their names, ranges and defaults. */
+/* The table of all keys of scenario files: the only place that knows their names, ranges and defaults. */
 
 #include "base/parse.h"
 #include "base/time.h"
@@ -16,7 +16,7 @@ static_assert(ARRAY_SIZE(sim_imbalance_names) == SIM_IMBALANCE_MAX + 1, "one nam
 static_assert(ARRAY_SIZE(sim_wake_names) == SIM_WAKE_MAX + 1, "one name per value");
 static_assert(ARRAY_SIZE(sim_touch_names) == SIM_TOUCH_MAX + 1, "one name per value");
 
-/* A scenario is to be over in seconds: what it calls a long time is an hour. */
+/* A scenario should run in seconds, so no time in it is longer than an hour. */
 #define LONGEST_USEC (3600 * USEC_PER_SEC)
 
 static int parse_part(const char *s, uint64_t *ret)
@@ -88,7 +88,7 @@ static const ConfRange range_seeds = {1, SIM_SEEDS_MAX};
 static const ConfRange range_latency = {1, 100000};
 static const ConfRange range_firmware = {0, 1ULL << 40};
 static const ConfRange range_bandwidth = {1ULL << 20, 1ULL << 42};
-/* Two siblings are together never slower than one alone. */
+/* Two siblings together are never slower than one alone. */
 static const ConfRange range_smt = {500, 1000};
 static const ConfRange range_permille = {0, 1000};
 static const ConfRange range_limit = {1, POLICY_NODES_MAX};

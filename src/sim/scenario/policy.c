@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The policies of a scenario. An inline one is put together again as the text of a policy file and parsed as one;
- * the lines of its messages are then those of the scenario. Each variant parses anew what it uses, because a
- * PolicySet owns its policies. Unknown keys, in policy files a warning, are errors in an inline policy, as
- * everywhere in a scenario. */
+/* The policies of a scenario. An inline policy is reassembled as the text of a policy file and parsed as one;
+ * the lines in its messages are then those of the scenario. Each variant parses its policies itself, because
+ * a PolicySet owns its policies. Unknown keys, which are a warning in policy files, are errors in an inline
+ * policy, as everywhere in a scenario. */
 
 #include "base/parse.h"
 #include "sim/scenario/draft.h"
@@ -27,7 +27,7 @@ static int print_lines(FILE *out, const void *object)
     return 0;
 }
 
-/* What a warning says is ignored is an error here. */
+/* Keys that a warning says are ignored are errors here. */
 static const char *without_ignoring(const char *text)
 {
     static const char ignoring[] = "ignoring ";
@@ -36,7 +36,8 @@ static const char *without_ignoring(const char *text)
     return strncmp(text, ignoring, n) == 0 ? text + n : text;
 }
 
-/* The messages about an inline policy, at the lines of the scenario: once, though each variant parses it. */
+/* Reports the messages about an inline policy at the lines of the scenario; once, although each variant
+ * parses it. */
 static void pass_on(ScenarioDraft *d, PolicyDraft *p, const ConfReport *report)
 {
     for (size_t i = 0; i < report->n_messages && !p->reported; i++) {
@@ -59,7 +60,7 @@ static bool is_told(const ConfReport *report, const ConfMessage *message)
     return false;
 }
 
-/* The messages about policy files, which several variants may read. */
+/* Reports the messages about policy files once, although several variants may read them. */
 static void pass_on_files(ScenarioDraft *d, const ConfReport *report)
 {
     for (size_t i = 0; i < report->n_messages; i++) {

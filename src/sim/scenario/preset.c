@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The texts name sockets, cores, threads and nodes; caches and distances they mostly leave out. What is not in them is
- * from the processors they name, or where none is named the plainest that fits: one last-level cache per node, 21 hops
- * between two sockets of Intel's, 20 (Linux's own assumption) where nothing is known. Sizes of memory are round
- * numbers; nothing measured in the texts hangs on them.
+/* The texts name sockets, cores, threads and nodes, but rarely caches and distances. What they omit comes
+ * from the processors they name. If they name none, it is the simplest that fits: one last-level cache per
+ * node; distance 21 between two Intel sockets, 20 (Linux's own default) where nothing is known. Memory sizes
+ * are round numbers; no measurement in the texts depends on them.
  *
- * CPUs are numbered as Linux does it on x86: first one thread of every core, node by node, then the others. */
+ * CPUs are numbered as Linux does on x86: first one thread of every core, node by node, then the others. */
 
 #include "sim/scenario/preset.h"
 
@@ -30,10 +30,10 @@ static const SimPreset presets[] = {
      .far = 21},
     {"xeon-2x40", "2 sockets of 20 cores, 80 CPUs: adjust imb_numa_nr, Mel Gorman, 2022",
      "pack:2 " NUMA " l3:1 core:20 " SMT, 2, .far = 21},
-    /* The patch says no more than "2-socket Cascade Lake"; the test robot that confirmed it had 96 threads. */
+    /* The patch says only "2-socket Cascade Lake"; the test robot that confirmed it had 96 threads. */
     {"cascade-lake", "2 sockets of 24 cores, 96 CPUs: complete scanning of inactive VMAs, Mel Gorman, 2023",
      "pack:2 " NUMA " l3:1 core:24 " SMT, 2, .far = 21},
-    /* Zen 3 has eight cores behind one L3, NPS cuts the socket into nodes. 12 and 32 are AMD's. */
+    /* Zen 3 has eight cores per L3; NPS splits the socket into nodes. 12 and 32 are AMD's distances. */
     {"zen3-nps1", "2 sockets of 64 cores, 2 nodes, 256 CPUs: replies to Mel Gorman's series of 2022",
      "pack:2 " NUMA " l3:8 core:8 " SMT, 2, .far = 32},
     {"zen3-nps2", "The same with 4 nodes", "pack:2 group:2 " NUMA " l3:4 core:8 " SMT, 4, .block = 2,
@@ -44,7 +44,7 @@ static const SimPreset presets[] = {
      "pack:4 " NUMA " l3:1 core:8 pu:1", 4, .far = 20},
     {"large-16x64", "16 nodes of 64 CPUs, 1,024 CPUs: no text's, for questions of scale",
      "pack:16 " NUMA " l3:4 core:8 " SMT, 16, .block = 4, .near = 20, .far = 30},
-    /* tests/vm/machines has these; a socket of QEMU's is one last-level cache. */
+    /* From tests/vm/machines; a QEMU socket is one last-level cache. */
     {"lab-2x2", "The lab's guest 2x2: 2 nodes of 2 CPUs", "pack:2 [numa(memory=1GiB)] l3:1 core:2 pu:1", 2,
      .far = 20},
     {"lab-4x1", "The lab's guest 4x1: 4 nodes of 1 CPU", "pack:4 [numa(memory=1GiB)] l3:1 core:1 pu:1", 4,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Named machines: those on which the texts were measured, and the guests of the lab. */
+/* Named machines: those on which the texts measured, and the guests of the lab. */
 
 #include "topo/topology.h"
 
@@ -10,25 +10,25 @@
 #include <stdint.h>
 
 typedef struct SimPreset {
-    const char *name;  /* "zen3-nps2": what a scenario says in Preset= */
-    const char *text;  /* one line: what it is, and which text was measured on it */
+    const char *name;  /* "zen3-nps2": the value of Preset= */
+    const char *text;  /* one line: the machine, and the text that measured on it */
     const char *hwloc; /* hwloc's synthetic description, without distances */
     uint32_t n_nodes;
-    /* Distances: `near` between nodes that are linked, `far` between others. Linked are those of one block of
-     * `block` nodes; in a ring, each with the next, the previous and the opposite one. */
+    /* Distances: `near` between linked nodes, `far` between others. Nodes of one block of `block` nodes are
+     * linked; in a ring, each node with the next, the previous and the opposite one. */
     bool ring;
     uint32_t block, near, far;
 } SimPreset;
 
-/* All of them, in the order to be listed. */
+/* All of them, in the order to list them. */
 const SimPreset *preset_list(size_t *ret_n);
 
-/* NULL when there is no such machine. */
+/* Returns NULL if there is no such machine. */
 const SimPreset *preset_find(const char *name);
 
-/* The description with " distances=" at its end, as TopologyOptions.synthetic takes it. Malloc'd, NULL when memory
- * is out. */
+/* The description with " distances=" appended, as TopologyOptions.synthetic takes it. Malloc'd; NULL when out
+ * of memory. */
 char *preset_describe(const SimPreset *preset);
 
-/* Makes the machine. 0, or -ENOMEM with a malloc'd sentence in *ret_error. */
+/* Loads the machine. Returns 0, or -ENOMEM with a malloc'd sentence in *ret_error. */
 int preset_load(const SimPreset *preset, Topology **ret, char **ret_error);

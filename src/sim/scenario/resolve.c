@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* From the draft of a scenario to the scenario: names become indices, nodes become CPUs, and keys are held against
- * each other and against the machine. Errors carry the line of the section they are about. */
+/* Makes a scenario of its draft: names become indices, nodes become CPUs, and keys are checked against each
+ * other and the machine. Errors carry the line of their section. */
 
 #include "base/parse.h"
 #include "plan/ablation.h"
@@ -107,7 +107,7 @@ static int resolve_machine(ScenarioDraft *d)
  * Workloads
  */
 
-/* Puts the CPUs of the nodes (operating-system numbers) into *ret. */
+/* Sets *ret to the CPUs of the nodes (operating-system numbers). */
 static int nodes_to_cpus(ScenarioDraft *d, const WorkloadDraft *w, const char *key,
                          hwloc_const_bitmap_t nodes, hwloc_bitmap_t *ret)
 {
@@ -133,7 +133,7 @@ hwloc_bitmap_foreach_end
 return 0;
 }
 
-/* A mask must leave CPUs that the machine and the cpuset have. */
+/* A mask must include CPUs of the machine and of the cpuset. */
 static void check_mask(ScenarioDraft *d, const WorkloadDraft *w, const char *key, hwloc_const_bitmap_t mask)
 {
     const SimWorkload *v = &w->value;
@@ -163,7 +163,7 @@ static int resolve_places(ScenarioDraft *d, WorkloadDraft *w)
     return 0;
 }
 
-/* Whether the time it stands for is never 0. */
+/* Whether the time is never 0. */
 static bool is_positive(const SimDist *dist)
 {
     return dist->a_usec > 0;
@@ -216,7 +216,6 @@ static void check_memory(ScenarioDraft *d, WorkloadDraft *w)
         DRAFT_ERROR(d, w->line, "expected Displaced= for workload %s, which has DisplacedSec=", v->name);
 }
 
-/* What policies can match. */
 static int resolve_identity(ScenarioDraft *d, WorkloadDraft *w)
 {
     SimWorkload *v = &w->value;
@@ -379,7 +378,7 @@ int scenario_resolve(ScenarioDraft *d, const char *const *policy_dirs)
 {
     int r = resolve_machine(d);
 
-    /* Nothing else can be told without the machine. */
+    /* Nothing else can be checked without the machine. */
     if (r < 0 || !d->spec->topology)
         return r;
     if (d->spec->settle_usec > d->spec->duration_usec)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Reading of scenarios. The file is read into a draft, section after section; only when all of it is of the right form
- * is the draft resolved against the machine (resolve.c), so that one slip is one message and the order of sections is
- * free, with one exception: variants start from [Kernel], which must stand before them.
+/* Reads scenarios. The file is read into a draft, section by section. Only if all of it is well formed is the
+ * draft resolved against the machine (resolve.c). So one mistake gives one message, and sections may come in
+ * any order, except that [Kernel] must come before the variants, which start from it.
  *
- * Policies may ignore keys nobody knows, since a newer version's file should load in an older one. Here they are
- * errors: a scenario is a test, and one that holds because half of it was not read is worse than none. */
+ * A policy may contain unknown keys, because an older version should load the file of a newer one. In a
+ * scenario they are errors: a scenario is a test, and one that passes because half of it was not read is
+ * worse than none. */
 
 #include "sim/scenario/draft.h"
 
@@ -41,7 +42,7 @@ static const struct {
 
 typedef struct Reader {
     ScenarioDraft draft;
-    SectionKind kind; /* SECTION_MAX: one that is skipped, after an error */
+    SectionKind kind; /* SECTION_MAX: skipped, after an error */
     unsigned once[SECTION_MAX];
     uint64_t set; /* keys given in this section: a bit per row of the table */
     size_t policy;
@@ -158,7 +159,7 @@ static int add_policy_line(Reader *r, char *text, unsigned line)
     return 0;
 }
 
-/* The section of policy files that has this name, or NULL. */
+/* The section of policy files with this name, or NULL. */
 static const char *find_policy_section(const char *name)
 {
     for (size_t i = 0; i < policy_n_keys; i++)
@@ -167,7 +168,7 @@ static const char *find_policy_section(const char *name)
     return NULL;
 }
 
-/* "[Policy NAME SECTION]": the section is one of a policy file. */
+/* "[Policy NAME SECTION]": SECTION is one of policy files. */
 static int begin_policy(Reader *r, const char *argument, unsigned line)
 {
     size_t n = strcspn(argument, " \t");
@@ -263,7 +264,7 @@ static int on_section(void *userdata, const char *section, const char *file, uns
     }
 }
 
-/* The row of a key and the object it is for; NULL when there is none. */
+/* The row of a key and the object it sets; NULL if there is none. */
 static const ConfKey *find_key(Reader *r, const char *name, void **ret_object)
 {
     ScenarioDraft *d = &r->draft;
@@ -329,7 +330,7 @@ static int add_expect(Reader *r, const char *name, const char *value, unsigned l
     return e->key && e->value ? 0 : -ENOMEM;
 }
 
-/* A key of the section whose line came last. Those of [Match] add, unknown ones are found when the policy is parsed. */
+/* A key of the last section. Keys of [Match] may repeat; unknown ones are found when the policy is parsed. */
 static int read_policy_key(Reader *r, const char *name, const char *value, unsigned line)
 {
     PolicyDraft *p = &r->draft.policies[r->policy];
@@ -417,7 +418,7 @@ static int reader_init(Reader *r, const char *name, const char *file, const char
     return k == 0 ? section_defaults("Kernel", &d->kernel) : k;
 }
 
-/* Ends the reading: `r` is what parsing returned, `n_errors` the errors before it. Takes the draft's memory. */
+/* Ends reading: `r` is the result of parsing, `n_errors` the number of errors before it. Frees the draft. */
 static int finish(Reader *reader, int r, size_t n_errors, const char *const *policy_dirs, SimSpec **ret)
 {
     ScenarioDraft *d = &reader->draft;
@@ -444,7 +445,7 @@ int sim_scenario_parse(const char *name, const char *text, size_t len, const cha
     return finish(&reader, r, n_errors, NULL, ret);
 }
 
-/* "DIRECTORY/NAME.scenario" in its parts. */
+/* Splits "DIRECTORY/NAME.scenario". */
 static int split_path(const char *path, char **ret_directory, char **ret_name)
 {
     static const char suffix[] = ".scenario";
