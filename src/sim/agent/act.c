@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What act would do with a plan. A mask that is neither what the plan expected nor one of ours is left alone;
- * threads born since they were looked for are reached with their process. A thread that must leave its CPU at once
- * pays for the change. */
+/* What act would do with a plan. A mask that is neither the one the plan expected nor one of ours is left
+ * alone. Threads born since the last discovery are changed with their process. A thread that must leave its
+ * CPU at once pays for the change. */
 
 #include "sim/agent/agent.h"
 
@@ -28,7 +28,8 @@ static bool is_replaceable(const Thread *thread, const PlanAction *action)
     return thread->given || hwloc_bitmap_isequal(thread->allowed, action->from);
 }
 
-/* One thread of the subject. Whether it was, or is now, as the action wants it. */
+/* Carries out an action on one thread of its subject. Returns whether the thread is now as the action wants
+ * it. */
 static bool act_thread(Engine *e, uint32_t index, const PlanAction *action)
 {
     Thread *thread = &e->threads[index];
@@ -62,7 +63,7 @@ static void inherit(Engine *e, Family *family, const PlanAction *action)
     }
 }
 
-/* A lease's mask is its thread's own, whatever is done to its process meanwhile. */
+/* The mask of a lease belongs to its thread, whatever happens to its process meanwhile. */
 static bool has_lease(const Agent *agent, pid_t pid, pid_t tid)
 {
     for (size_t i = 0; i < agent->world->n_leases; i++)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The daemon's wheel, with the same parts in the same order as the real one's: look for processes (slow ticks), sample,
- * plan, act, fold back. The plan_ functions are those of the daemon, unchanged; only what stands for the kernel
- * differs.
+/* The daemon's loop, with the same parts in the same order as the real one: discover processes (slow ticks,
+ * or after forks), sample, plan, act, commit. The plan_ functions are those of the daemon, unchanged; only
+ * the kernel is replaced.
  *
- * The tick has a fixed length. The real daemon's backs off while nobody waits, and grows with what it costs. */
+ * The tick has a fixed length. The real daemon's grows while no thread waits, and with its own cost. */
 
 #include "sim/agent/agent.h"
 #include "plan/group.h"
 
 #include <string.h>
 
-/* The real daemon's default, CrossNodeMovesPerSec=. */
+/* The real daemon's default for CrossNodeMovesPerSec=. */
 #define CROSS_NODE_MOVES_PER_SEC 100U
 
 int agent_new(Engine *e, Agent **ret)
@@ -70,7 +70,7 @@ Agent *agent_free(Agent *agent)
     return NULL;
 }
 
-/* Before the plan is folded back: a veto is one more than the group had. */
+/* Runs before the commit, while a new veto still shows as one more than the group has. */
 static void count_tick(Agent *agent, SimTick *tick)
 {
     const Plan *plan = &agent->plan;
@@ -91,7 +91,7 @@ static void count_tick(Agent *agent, SimTick *tick)
     tick->n_actions = (uint32_t)plan->n_actions;
 }
 
-/* After the plan was folded back: homes that it changed indeed. */
+/* Runs after the commit: counts homes that the plan has changed. */
 static int count_homes(const Engine *e, Agent *agent)
 {
     int64_t *count = agent->count;
@@ -119,7 +119,7 @@ static int count_homes(const Engine *e, Agent *agent)
     return 0;
 }
 
-/* The same limits as the daemon has unless it is configured. */
+/* The daemon's default limits. */
 static PlanLimits limits_of(bool slow)
 {
     return (PlanLimits){
@@ -181,7 +181,7 @@ int agent_tick(Engine *e, Agent *agent, SimTick *tick)
 {
     uint64_t slow_nsec = e->constants->slow_tick_usec * NSEC_PER_USEC;
     bool slow = agent->n_ticks++ == 0 || e->now_nsec >= agent->slow_nsec + slow_nsec;
-    bool discovers = slow || agent->n_forked != e->n_forked; /* as /proc/loadavg tells */
+    bool discovers = slow || agent->n_forked != e->n_forked; /* the daemon sees forks in /proc/loadavg */
     int r;
 
     agent_move(e, agent);
@@ -209,7 +209,7 @@ void agent_report(const Agent *agent, int64_t *values)
 {
     for (int i = 0; i < SIM_METRIC_MAX; i++)
         values[i] += agent->count[i];
-    values[SIM_METRIC_GROUPS] = (int64_t)agent->world->next_group_id - 1; /* numbers begin with 1 */
+    values[SIM_METRIC_GROUPS] = (int64_t)agent->world->next_group_id - 1; /* ids begin with 1 */
     if (agent->count[SIM_METRIC_TICKS] > 0)
         values[SIM_METRIC_OVERLOADED_MEAN] =
             (int64_t)(agent->overloaded_sum * 1000) / agent->count[SIM_METRIC_TICKS];

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What probe would know of memory: where that of each process was when somebody looked, and what the nodes have left.
+/* What probe would know about memory: where that of each process was at the last look, and how much the nodes
+ * have free.
  *
- * What a look finds is exact, but looks are rare, and rarer the more there is to look at. As in probe: a process is
- * looked at when it is seen first, then whenever its age has doubled, and when it is old every ten seconds or less
- * often; one discovery spends no more than a few milliseconds on it, and what takes long is there at the next one;
- * what was never looked at is gone on with in every tick. */
+ * A look is exact, but looks are rare, and rarer the more there is to read. As in probe, a process is read
+ * when it is first seen, then each time its age has doubled, and once old every ten seconds or less often.
+ * One discovery spends only a few milliseconds on looks; the result of a long one arrives at the next
+ * discovery. Processes never read yet are tried in every tick. */
 
 #include "plan/memory/follow.h"
 #include "sim/agent/agent.h"
@@ -13,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Reading numa_maps: 3 ms for 256 MiB in small pages, and what opening files costs. */
+/* Cost of reading numa_maps: 3 ms for 256 MiB in small pages, and opening the files. */
 #define LOOK_NSEC_PER_PAGE 46U
 #define LOOK_NSEC          50000U
 
@@ -30,10 +31,10 @@
 typedef struct Pass {
     Engine *e;
     Agent *agent;
-    double roots; /* of what looking at each process costs */
+    double roots; /* sum of the square roots of each process's cost */
     uint64_t spent_nsec;
     uint32_t n_late;
-    bool first; /* only those who have never been looked at */
+    bool first; /* only processes never read before */
 } Pass;
 
 static uint64_t add_region(const Engine *e, int32_t region, uint64_t *bytes)
@@ -48,7 +49,7 @@ static uint64_t add_region(const Engine *e, int32_t region, uint64_t *bytes)
     return n;
 }
 
-/* Adds where the memory of a process is. Returns its pages. */
+/* Adds a process's memory by node. Returns its pages. */
 static uint64_t add_family(const Engine *e, const Family *family, uint64_t *bytes)
 {
     uint64_t n = 0;
@@ -68,8 +69,8 @@ static uint64_t wait_usec(const Pass *pass, uint64_t age_usec, uint64_t cost_use
     return MAX((uint64_t)OLD_USEC, (uint64_t)wait);
 }
 
-/* Looks at a process, or gets what a look that took long has found. A scenario that says nothing of memory says
- * nothing of where it is. */
+/* Reads a process, or gets the result of a long look. A process without memory in the scenario has no known
+ * location. */
 static int look(Pass *pass, Process *process, AgentFamily *seen)
 {
     const World *world = pass->agent->world;
@@ -92,7 +93,7 @@ static int look(Pass *pass, Process *process, AgentFamily *seen)
     return n_pages > 0 ? world_set_process_memory(world, process, bytes, now) : 0;
 }
 
-/* A machine that is described without sizes has enough. */
+/* A machine described without memory sizes has enough. */
 static uint64_t free_bytes(const Topology *topology, uint32_t node, uint64_t used)
 {
     uint64_t all = 0;
@@ -120,7 +121,7 @@ static AgentFamily *seen_of(const Pass *pass, const Process *process)
     return &pass->agent->families[agent_family(pass->e, process->pid) - pass->e->families];
 }
 
-/* In turn, going on behind the one that was looked at last. */
+/* Reads processes in turn, starting after the last one read. */
 static int look_at_processes(Pass *pass)
 {
     World *world = pass->agent->world;

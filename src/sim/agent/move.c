@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the mover would do (P18 to P20): pages of a process go to the nodes of its order, at the speed at which one CPU
- * copies or at the order's rate, as long as the nodes have room. Each node has one mover. It runs before everybody
- * else, on an idle CPU of its node if there is one; else a thread that runs there loses the time.
+/* What the mover would do (P18 to P20): it moves pages of a process to the nodes of its request, at the speed
+ * at which one CPU copies or at the rate of the request, as long as the nodes have room. Each node has one
+ * mover. It runs before all threads: on an idle CPU of its node if there is one, else in the time of a thread
+ * that runs there.
  *
- * Left out: that pages are refused, that who touches a page that is under way waits for it, and of a stripe (P17)
- * that blocks change places: here a node that has too much of a region gives that away, and nothing comes for it. */
+ * Left out: refused pages; waiting of threads that touch a page in flight; and exchange of blocks when
+ * interleaving (P17): here a node with too much of a region gives pages away and gets none in return. */
 
 #include "plan/memory/follow.h"
 #include "sim/agent/agent.h"
 
 #include <string.h>
 
-/* Copying a page, with its share of looking for it. */
+/* Time to copy a page, with its share of finding it. */
 #define MOVE_NSEC 1000U
 
-/* The room of a node (P19), in pages. */
+/* The room of a node in pages (P19). */
 static uint64_t room(const Engine *e, const Agent *agent, const AgentOrder *order, uint32_t node)
 {
     const NodeLoad *load = &agent->world->nodes[node];
@@ -25,8 +26,8 @@ static uint64_t room(const Engine *e, const Agent *agent, const AgentOrder *orde
     return (load->free_bytes - MIN(load->free_bytes, keep)) / ENGINE_PAGE_BYTES;
 }
 
-/* How many pages of a region the node may have at most: none outside the order's nodes; of them each an equal part
- * when it stripes, the first ones what is left over. */
+/* How many pages of a region the node may hold: none outside the request's nodes. When interleaving, each of
+ * these has an equal part, and the first ones one page of the remainder. */
 static uint64_t due_pages(const Engine *e, const AgentOrder *order, int32_t region, uint32_t node)
 {
     uint64_t n_pages = e->regions[region].n_pages;
@@ -41,7 +42,7 @@ static uint64_t due_pages(const Engine *e, const AgentOrder *order, int32_t regi
     return n_pages / n + (before < n_pages % n);
 }
 
-/* How many pages of a region are on nodes that may not have so many. */
+/* How many pages of a region exceed what their nodes may hold. */
 static uint64_t misplaced_pages(const Engine *e, const AgentOrder *order, int32_t region)
 {
     uint64_t n = 0;
@@ -54,8 +55,8 @@ static uint64_t misplaced_pages(const Engine *e, const AgentOrder *order, int32_
     return n;
 }
 
-/* What of the region the node may take now: what it lacks when it stripes, else the same part as each node behind
- * it, because blocks go by their address. */
+/* Pages of the region that the node may take now. When interleaving, what it lacks. Otherwise an equal part
+ * for this node and each later one, because blocks go by address. */
 static uint64_t fair_pages(const Engine *e, const AgentOrder *order, int32_t region, uint32_t node)
 {
     uint64_t due = due_pages(e, order, region, node), pages = memory_pages(e, region)[node], n_left = 0;
@@ -68,7 +69,7 @@ static uint64_t fair_pages(const Engine *e, const AgentOrder *order, int32_t reg
     return (misplaced_pages(e, order, region) + n_left - 1) / n_left;
 }
 
-/* Takes up to `n` pages of the region to the node, from those that have more than they may. Returns how many. */
+/* Moves up to `n` pages of the region to the node, from nodes that hold too many. Returns the number. */
 static uint64_t take_region(const Engine *e, const AgentOrder *order, int32_t region, uint32_t node,
                             uint64_t n)
 {
@@ -87,7 +88,7 @@ static uint64_t take_region(const Engine *e, const AgentOrder *order, int32_t re
     return taken;
 }
 
-/* The same of the family. */
+/* The same for all regions of the family. */
 static uint64_t take(const Engine *e, const Family *family, const AgentOrder *order, uint32_t node,
                      uint64_t n)
 {
@@ -109,7 +110,7 @@ static uint64_t count_misplaced(const Engine *e, const Family *family, const Age
     return n;
 }
 
-/* Whether the node is to get anything: when it stripes, one that has too much does not. */
+/* Whether the node may take any pages; when interleaving, a node with too many may not. */
 static bool lacks(const Engine *e, const Family *family, const AgentOrder *order, uint32_t node)
 {
     int32_t region;
@@ -120,7 +121,7 @@ static bool lacks(const Engine *e, const Family *family, const AgentOrder *order
     return false;
 }
 
-/* The time of the copying is somebody's, unless a CPU of the node is idle. */
+/* Charges the time of copying to a thread of the node, unless a CPU of the node is idle. */
 static void charge(Engine *e, uint32_t node, uint64_t nsec)
 {
     int32_t victim = ENGINE_NONE;
@@ -155,7 +156,7 @@ static void end_order(Engine *e, Agent *agent, AgentFamily *seen, FollowEnd end)
     seen->order = (AgentOrder){0};
 }
 
-/* What one node takes in this tick; 0: it has no room. */
+/* Moves pages to one node in this tick. Returns the number; 0: it has no room. */
 static uint64_t move_to(Engine *e, Agent *agent, const Family *family, AgentOrder *order, uint32_t node,
                         uint64_t nsec)
 {
@@ -177,7 +178,7 @@ static uint64_t move_to(Engine *e, Agent *agent, const Family *family, AgentOrde
  */
 
 typedef struct Ranges {
-    uint64_t n_moved, n_left, n_blocked; /* pages; blocks elsewhere, and those that find no room */
+    uint64_t n_moved, n_left, n_blocked; /* pages moved; blocks not moved, and those of them without room */
 } Ranges;
 
 static void move_block(Engine *e, Agent *agent, uint32_t index, uint64_t address, NodeIx to, Ranges *ranges)
@@ -225,7 +226,7 @@ static Ranges move_ranges(Engine *e, Agent *agent, uint32_t index, uint64_t nsec
     return ranges;
 }
 
-/* Who is not sampled any more has no blocks to move. */
+/* A family that is no longer sampled has no blocks to move. */
 static void move_family_ranges(Engine *e, Agent *agent, uint32_t index, uint64_t nsec)
 {
     AgentFamily *seen = &agent->families[index];

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Samples of evidence W: all memory is protected, whoever comes to a block first faults, and is a sample of the round.
+/* Samples of write evidence (Evidence=write). All memory is protected. The first thread to touch a block
+ * faults, and is a sample of the round.
  *
- * All memory is in huge pages, so a block has one sample per round, of memory that several threads share from one
- * drawn among those that run. Which block is where is kept here: a region of the model knows sums only. */
+ * All memory is in huge pages, so a block has one sample per round. If several threads share the memory, the
+ * sample is of a random one of those that run. The nodes of blocks are kept here, because a region of the
+ * model has only sums. */
 
 #include "sim/agent/agent.h"
 
 #define BLOCK_PAGES  512U
 #define BLOCK_BYTES  TOUCHES_BLOCK_BYTES
-#define REGION_SHIFT 40U /* starts of regions lie so far apart */
+#define REGION_SHIFT 40U /* distance between starts of regions */
 
 static uint64_t region_address(uint32_t k)
 {
@@ -27,7 +29,7 @@ static uint32_t n_blocks_of(const Engine *e, int32_t region)
 }
 
 /*
- * What is known of a process
+ * What is known about a process
  */
 
 AgentScan *agent_scan_free(AgentScan *scan)
@@ -46,14 +48,14 @@ AgentScan *agent_scan_free(AgentScan *scan)
     return NULL;
 }
 
-/* The block that a range or a sample begins in. */
+/* The block in which a range or a sample begins. */
 static uint64_t block_at(const AgentScan *scan, uint64_t address)
 {
     return scan->first_block[region_of(address)] +
            (address & ((UINT64_C(1) << REGION_SHIFT) - 1)) / BLOCK_BYTES;
 }
 
-/* The node of `pages` that block `i` of `n` is on, if those of the first node come first. */
+/* The node of block `i` if the blocks of the first node come first, as many as `pages` has there. */
 static uint32_t node_in_order(const uint32_t *pages, uint32_t n_nodes, uint64_t i)
 {
     uint64_t before = 0;
@@ -64,7 +66,7 @@ static uint32_t node_in_order(const uint32_t *pages, uint32_t n_nodes, uint64_t 
     return node;
 }
 
-/* And if the nodes that have some take turns. */
+/* The node of block `i` if the nodes with pages take turns. */
 static uint32_t node_in_turns(const uint32_t *pages, uint32_t n_nodes, uint64_t i)
 {
     uint32_t n = 0, node = 0;
@@ -99,7 +101,7 @@ void agent_scan_place(const Engine *e, AgentScan *scan, const Family *family)
             place_blocks(e, scan, family, k, index);
 }
 
-/* Regions appear when they are touched for the first time. */
+/* Finds regions, which appear at first touch. */
 static int find_regions(const Engine *e, AgentScan *scan, const Family *family)
 {
     MemoryRegions now = {0};
@@ -176,7 +178,8 @@ static int find_threads(const Engine *e, AgentScan *scan, const Family *family, 
  * Samples
  */
 
-/* Who is the first to come by: one of the running threads that share it; for what is its own, the thread itself. */
+/* The thread that touches a block first: a random running thread that shares the memory, or the thread whose
+ * own it is. */
 static Thread *first_user(Engine *e, const Family *family, Thread *thread, int32_t region)
 {
     bool shared = e->regions[region].shared;
@@ -214,7 +217,7 @@ void agent_accessed(Engine *e, Thread *thread, int32_t region, uint64_t n_access
         return;
     k = (uint32_t)(region - memory_region_at(e, family, 0));
     n = n_blocks_of(e, region);
-    /* Accesses go round the region, page by page: few come to few blocks. */
+    /* Accesses go round the region page by page, so a few of them reach few blocks. */
     at = scan->at_page[k] / BLOCK_PAGES;
     left = MIN((scan->at_page[k] % BLOCK_PAGES + n_accesses - 1) / BLOCK_PAGES + 1, n);
     scan->at_page[k] = (scan->at_page[k] + n_accesses) % (n * BLOCK_PAGES);
@@ -233,7 +236,7 @@ void agent_accessed(Engine *e, Thread *thread, int32_t region, uint64_t n_access
  * Rounds
  */
 
-/* Brings the accounts of its threads up to date, so that what was protected before has faulted. */
+/* Brings the accounts of the family's threads up to date, so that memory protected before has faulted. */
 static void catch_up(Engine *e, const Family *family)
 {
     for (uint32_t i = family->first; i < family->first + family->n_forked; i++)
@@ -300,7 +303,7 @@ static uint32_t block_pages(const Engine *e, int32_t region, uint64_t block)
     return (uint32_t)MIN(e->regions[region].n_pages - block * BLOCK_PAGES, (uint64_t)BLOCK_PAGES);
 }
 
-/* Of the region's pages on a node those that are not of whole blocks. */
+/* Pages of the region on a node that do not belong to whole blocks. */
 static uint32_t loose_pages(const Engine *e, const AgentScan *scan, uint32_t k, int32_t region, uint32_t node)
 {
     uint32_t n = memory_pages(e, region)[node];
@@ -321,7 +324,7 @@ static uint32_t take_pages(const Engine *e, int32_t region, uint32_t node, NodeI
     return (int32_t)node == to.i ? 0 : n;
 }
 
-/* Of a block that was dealt out by the page most lie elsewhere than where it was seen to be: they come too. */
+/* If the pages of a block are interleaved, most are not on the node where the block was seen; they move too. */
 uint32_t agent_scan_move(Engine *e, AgentScan *scan, const Family *family, uint64_t address, NodeIx to)
 {
     uint32_t k = region_of(address);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What probe would see: which processes a policy matches, and what their threads and the CPUs did in the last tick.
- * As there, a thread's first reading says nothing yet, the CPU a thread ran on last is read only for holders of
- * leases and, in turn, for threads that wait. Nothing is ever unreadable here, and threads that sleep are read in each
- * tick. */
+/* What probe would see: which processes a policy matches, and what their threads and the CPUs did in the last
+ * tick. As in probe, a thread's first reading says nothing yet, and a thread's last CPU is read only for
+ * holders of leases and, in turn, for waiting threads. Unlike in probe, nothing is ever unreadable, and
+ * sleeping threads are read in each tick. */
 
 #include "plan/group.h"
 #include "plan/home/sharing.h"
@@ -13,12 +13,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* As in probe: for how many threads the last CPU is read in a tick, besides one per CPU, and who counts as one that
- * waits, or runs. Of those that run it is read after a discovery only. */
+/* As in probe: threads whose last CPU is read in a tick, in addition to one per CPU; and the share of time
+ * from which a thread counts as waiting, or running. Those of running threads are read on slow ticks only. */
 #define LAST_CPUS_PER_TICK 32U
 #define LAST_CPU_PERMILLE  50U
 
-#define TICKS_PER_SEC 100U /* of start times */
+#define TICKS_PER_SEC 100U /* unit of start times */
 #define UID           1000U
 
 Family *agent_family(const Engine *e, pid_t pid)
@@ -37,7 +37,7 @@ uint64_t agent_start_ticks(const Family *family)
     return (AGENT_UPTIME_USEC * NSEC_PER_USEC + family->start_nsec) / (NSEC_PER_SEC / TICKS_PER_SEC);
 }
 
-/* The innermost component of a cgroup path that ends in one of two suffixes; "" when there is none. */
+/* The innermost component of a cgroup path with one of two suffixes; "" if there is none. */
 static void component(const char *path, const char *suffix, const char *other, char *buf, size_t size)
 {
     buf[0] = '\0';
@@ -70,7 +70,7 @@ static void refresh(Engine *e, Family *family, Process *process)
     process->cpu_permille = cpu_permille(e, family);
 }
 
-/* Takes a process in when a policy wants it. */
+/* Adds a process to the World if a policy wants it. */
 static int meet(Engine *e, Agent *agent, uint32_t index)
 {
     Family *family = &e->families[index];
@@ -122,7 +122,7 @@ static int meet(Engine *e, Agent *agent, uint32_t index)
     return r < 0 ? r : 0;
 }
 
-/* A mask narrower than the cpuset that is not the daemon's is somebody else's. */
+/* A mask narrower than the cpuset that the daemon did not set is foreign. */
 static TaskHands hands_of(const Family *family, const Thread *thread)
 {
     return thread->given || hwloc_bitmap_isincluded(family->cpuset, thread->allowed) ? TASK_HANDS_FREE
@@ -212,7 +212,7 @@ int sense_discover(Engine *e, Agent *agent)
  * Loads
  */
 
-/* A reading of `nsec` that is off a little, unless there was nothing to read. */
+/* A reading of `nsec` with a small error, unless it is 0. */
 static uint64_t noisy(Engine *e, uint64_t nsec, uint64_t interval_nsec)
 {
     uint64_t most = interval_nsec / 1000 * e->constants->noise_permille, off;
@@ -236,7 +236,7 @@ static void sample_thread(Engine *e, Agent *agent, Task *task)
     if (thread->state == THREAD_STATE_QUEUED)
         wait += e->now_nsec - thread->queued_nsec;
     if (seen->read) {
-        /* One draw after the other: compilers differ in which argument they work out first. */
+        /* One draw after the other, because compilers evaluate arguments in different orders. */
         uint64_t waited = noisy(e, wait - seen->wait_nsec, interval);
 
         load_task(task, noisy(e, run - seen->run_nsec, interval), waited, interval);
@@ -251,7 +251,7 @@ static void read_last_cpu(const Engine *e, Task *task)
     task->last_cpu.i = e->threads[task->reader].cpu;
 }
 
-/* As many as a tick reads, from where the last one ended: those that wait, or those that run. */
+/* Reads the last CPUs of waiting or running threads, as many as a tick may, from where the last tick stopped. */
 static void sample_round(const Engine *e, World *world, bool runners, size_t *cursor)
 {
     size_t budget = LAST_CPUS_PER_TICK + e->topology->n_cpus, i = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What counters of the processor would say of threads (plan/scan/stall.h). Misses are those that are waited for, as
- * many at once as the workload has, or the lines of its traffic, if these are more. Switches, cold caches and faults
- * are no work, but take cycles. */
+/* What processor counters would show of threads (plan/scan/stall.h). Misses are those of the time spent
+ * waiting, as many at once as the workload overlaps, or the cache lines of its traffic if these are more.
+ * Switches, cold caches and faults take cycles and do no work. */
 
 #include "sim/agent/agent.h"
 
@@ -11,7 +11,7 @@ static uint64_t scale(uint64_t value, uint64_t by, uint64_t of)
     return value / of * by + value % of * by / of;
 }
 
-/* Adds what a thread has done in so much work and time. */
+/* Adds the counts of a thread for this much work and run time. */
 static void add(const Engine *e, const SimWorkload *w, uint64_t work_nsec, uint64_t run_nsec,
                 StallCounts *ret)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Which processes are sampled, and what follows, in the same order as in the daemon (daemon/manager/evidence.c): after
- * a tick who has several nodes to live on is looked at when its time has come, by plan/memory/watch.h, and what is to
- * move to its users is ordered by plan_follow_use().
+/* Which processes are sampled, and what follows, in the same order as in the daemon
+ * (daemon/manager/evidence.c). After a tick, plan/memory/watch.h looks at the processes with several nodes to
+ * live on whose time has come, and plan_follow_use() requests that memory moves to its users.
  *
- * Also where the kernel balances. Of what that moves the model knows how much of a region is on each node, not which
- * blocks; and it has no counters of the kernel's faults. */
+ * It also runs where the kernel balances. The model then knows how much of a region is on each node, but not
+ * which blocks the kernel moved, and it has no counters of the kernel's faults. */
 
 #include "plan/group.h"
 #include "sim/agent/agent.h"
@@ -14,7 +14,7 @@ typedef struct Seen {
     const Family *family;
     AgentFamily *seen;
     Process *process;     /* NULL: it has ended, or was not found yet */
-    const Policy *policy; /* NULL: it is not sampled */
+    const Policy *policy; /* NULL: not sampled */
 } Seen;
 
 static Seen see(const Engine *e, const Agent *agent, uint32_t index)
@@ -45,7 +45,7 @@ void agent_watch_foresee(Engine *e, Agent *agent)
     }
 }
 
-/* Begins and ends with it. */
+/* Starts or stops sampling a process. */
 static int choose(Engine *e, const Agent *agent, const Seen *seen)
 {
     bool wanted = seen->policy && memory_watch_is_asked(agent->world, seen->policy, seen->process);
@@ -60,7 +60,7 @@ static int choose(Engine *e, const Agent *agent, const Seen *seen)
     return 0;
 }
 
-/* After a plan of homes. */
+/* Runs after a plan of homes. */
 static void tell_planned(const Agent *agent, const Seen *seen)
 {
     MemoryWatch *watch = &seen->seen->scan->watch;
@@ -111,7 +111,7 @@ static int watch_family(Engine *e, Agent *agent, uint32_t index, bool slow)
 }
 
 /*
- * Orders
+ * Migration requests
  */
 
 static bool was_taken(const Agent *agent, pid_t pid)

@@ -45,7 +45,9 @@ typedef struct SimDist {
     uint64_t a_usec, b_usec;
 } SimDist;
 
-/* The machine beyond its Topology */
+/*
+ * The machine beyond its Topology
+ */
 
 /* Speed of the hardware, and the costs of a kernel and a daemon on it. Scenarios set only what differs
  * between machines (the first group, [Machine]); the rest is the same in every run. spec.c has the values and
