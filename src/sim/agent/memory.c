@@ -4,9 +4,9 @@
  * have free.
  *
  * A look is exact, but looks are rare, and rarer the more there is to read. As in probe, a process is read
- * when it is first seen, then each time its age has doubled, and once old every ten seconds or less often.
- * One discovery spends only a few milliseconds on looks; the result of a long one arrives at the next
- * discovery. Processes never read yet are tried in every tick. */
+ * when it is first seen, then each time its age has doubled, and later every ten seconds or less often. One
+ * discovery spends only a few milliseconds on looks; the result of a long one arrives at the next discovery.
+ * Processes never read yet are tried in every tick. */
 
 #include "plan/memory/follow.h"
 #include "sim/agent/agent.h"

@@ -18,7 +18,7 @@
 #define LAST_CPUS_PER_TICK 32U
 #define LAST_CPU_PERMILLE  50U
 
-#define TICKS_PER_SEC 100U /* unit of start times */
+#define TICKS_PER_SEC 100U /* USER_HZ, the unit of start times */
 #define UID           1000U
 
 Family *agent_family(const Engine *e, pid_t pid)

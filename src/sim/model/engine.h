@@ -64,11 +64,11 @@ typedef struct Region {
 typedef struct Preference {
     int32_t node;                                    /* preferred node plus one; 0: none */
     bool shares;                                     /* it faulted in shared memory */
-    bool faulted;                                    /* since it was last placed */
+    bool faulted;                                    /* faulted since it was last considered for a move */
     uint64_t seq;                                    /* pass that these numbers belong to */
     uint64_t n_faults;                               /* sum of Engine.faults */
     uint64_t period_usec;                            /* between scans by this thread; 0: no fault seen yet */
-    uint64_t n_local, n_remote, n_private, n_shared; /* faults since then */
+    uint64_t n_local, n_remote, n_private, n_shared; /* faults since period_usec was adapted */
 } Preference;
 
 typedef struct Thread {

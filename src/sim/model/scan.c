@@ -29,7 +29,7 @@ typedef struct Scan {
     Family *family;
     uint64_t bit; /* bit of the scanning thread */
     uint64_t budget;
-    bool skipped; /* a region that the scanning thread is not known to use */
+    bool skipped; /* a region was skipped that the scanning thread is not known to use */
 } Scan;
 
 static void forget(const Engine *e, const Family *family, Region *region)

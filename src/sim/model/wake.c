@@ -15,7 +15,7 @@
 
 #define FLIPS_DECAY_NSEC NSEC_PER_SEC
 
-/* wake_affine's margin: imbalance_pct of these domains, 117, with the part above 100 halved. */
+/* wake_affine's margin: imbalance_pct of the domains in question, 117, with the part above 100 halved. */
 #define AFFINE_PERCENT 108U
 
 /* Whether the waker and the wakee each wake so many different threads that no place is near all of them. */

@@ -81,7 +81,7 @@ bool scenario_draft_given(const WorkloadDraft *workload, const char *key);
 int scenario_resolve(ScenarioDraft *draft, const char *const *policy_dirs);
 
 /* The policies of one variant: its own or, with a daemon, those of `policy_dirs` if given. Returns 0 or
- * -ENOMEM. With errors in the report *ret may be NULL. */
+ * -ENOMEM. If it adds errors to the report, *ret is NULL. */
 int scenario_policies(ScenarioDraft *draft, const VariantDraft *variant, const char *const *policy_dirs,
                       PolicySet **ret);
 

@@ -27,7 +27,7 @@ static int print_lines(FILE *out, const void *object)
     return 0;
 }
 
-/* Keys that a warning says are ignored are errors here. */
+/* Strips "ignoring " from the text of a warning, which is an error here. */
 static const char *without_ignoring(const char *text)
 {
     static const char ignoring[] = "ignoring ";

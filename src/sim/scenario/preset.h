@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Named machines: those on which the texts measured, and the guests of the lab. */
+/* Named machines: those measured in the texts, and the guests of the lab. */
 
 #include "topo/topology.h"
 
@@ -11,7 +11,7 @@
 
 typedef struct SimPreset {
     const char *name;  /* "zen3-nps2": the value of Preset= */
-    const char *text;  /* one line: the machine, and the text that measured on it */
+    const char *text;  /* one line: the machine, and the text that measured it */
     const char *hwloc; /* hwloc's synthetic description, without distances */
     uint32_t n_nodes;
     /* Distances: `near` between linked nodes, `far` between others. Nodes of one block of `block` nodes are

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The constants of the model, and the destructors of a scenario. The constants are facts about hardware and
- * kernels. They are set here only, because a scenario that chose them could print any number. They describe the
- * two-socket Xeon servers on which most of the texts measured. Where sources disagree, the middle is taken. */
+ * kernels. They are set here only, because a scenario that chose them could print any number. They describe
+ * the two-socket Xeon servers of most measurements in the texts. Where sources disagree, the middle is taken. */
 
 #include "sim/scenario/spec.h"
 
