@@ -324,7 +324,6 @@ void cpu_account(Engine *e, uint32_t cpu);
 void cpu_enqueue(Engine *e, uint32_t cpu, uint32_t thread);
 /* Removes a waiting or running thread from its CPU. The caller sets its state. */
 void cpu_dequeue(Engine *e, uint32_t thread);
-/* Counts a move. */
 void cpu_note_move(Engine *e, Thread *thread, uint32_t from, uint32_t to, MoveCause cause);
 /* Moves a waiting or running thread. */
 void cpu_move(Engine *e, uint32_t thread, uint32_t cpu, MoveCause cause);
@@ -356,7 +355,6 @@ void dispatch_settle(Engine *e);
 
 /* Starts a new thread of a process on `cpu`. */
 void thread_born(Engine *e, uint32_t thread, uint32_t cpu);
-/* The running thread has finished its burst. */
 void thread_burst_done(Engine *e, uint32_t thread);
 /* A pause ends by itself. */
 void thread_timer(Engine *e, uint32_t thread);
@@ -370,8 +368,8 @@ void thread_set_mask(Engine *e, uint32_t thread, CpuMask mask, int32_t via);
 
 /* Returns the CPU on which a sleeping thread wakes. `waker` is the CPU that wakes it; ENGINE_NONE: a timer. */
 uint32_t wake_select(Engine *e, uint32_t thread, int32_t waker, bool sync);
-/* Returns how many CPUs of an LLC are searched for an idle one. Of 16 CPUs: 0 % used 16, 50 % 10, 75 % 3, 85
- * % 0. */
+/* Returns how many CPUs of an LLC are searched for an idle one. Of 16: all at 0 % used, 10 at 50 %, 3 at 75
+ * %, 0 at 85 %. */
 uint32_t wake_n_scan(uint32_t n_cpus, uint32_t n_busy);
 
 /* fork.c: P5 */
@@ -387,7 +385,7 @@ void fork_event(Engine *e, uint32_t family);
 
 /* Looks for work for an idle CPU in its LLC, its node and beyond. Returns whether it found some. */
 bool balance_newidle(Engine *e, uint32_t cpu);
-/* The same in the way of the STEAL series, in its LLC only. */
+/* The same as the STEAL series does it, in its LLC only. */
 bool balance_steal(Engine *e, uint32_t cpu);
 void balance_event(Engine *e, uint32_t balance);
 

@@ -50,7 +50,6 @@ typedef struct Reader {
     SimOver over;
 } Reader;
 
-/* The rows of one section. */
 static const ConfKey *section_keys(const char *section, size_t *ret_n)
 {
     const ConfKey *first = NULL;
