@@ -16,7 +16,7 @@
  *   thread that touches it.
  * - Memory never runs out, is never swapped, and has no huge pages. prefer.c and scan.c list what is missing
  *   from the kernel's NUMA balancing.
- * - Threads use no locks and no I/O. Messages are never lost, and never queue for longer than their receiver
+ * - Threads use no locks and do no I/O. Messages are never lost, and never queue for longer than their receiver
  *   takes.
  * - Processes share no memory with each other.
  * - Everything the daemon asks for is permitted, nothing it reads fails, and its ticks come on time. */

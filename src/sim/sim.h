@@ -90,7 +90,7 @@ typedef struct SimTick {
 } SimTick;
 
 typedef struct SimResult {
-    uint64_t duration_usec; /* when the run ended, at the latest when all threads had */
+    uint64_t duration_usec; /* when the run ended: all threads had, or the scenario's time was up */
     char **workloads;       /* [n_workloads]: names, in the scenario's order */
     size_t n_workloads;
     uint32_t n_nodes;

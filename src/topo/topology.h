@@ -124,7 +124,7 @@ static inline const TopologyCpu *topology_cpu(const Topology *topology, CpuIx cp
 }
 
 /* Returns the closest level that two CPUs share (the search order of P2). For MACHINE, the distance tells
- * more. Levels nest: CPUs of different nodes never share LLC, even if a cache spans nodes (sub-NUMA
+ * more. Levels nest: CPUs of different nodes never share the level LLC, even if a cache spans nodes (sub-NUMA
  * clustering, rehearsal). INVALID when one of them is not in this Topology. */
 TopologyLevel topology_level(const Topology *topology, CpuIx a, CpuIx b);
 

@@ -72,7 +72,7 @@ typedef struct AgentCount {
 void agent_counted(Engine *e, Agent *agent);
 int agent_count(Engine *e, Agent *agent);
 
-/* Moves the memory of requests in flight, by the time since the last call. */
+/* Moves memory of requests in flight, as much as the time since the last call allows. */
 void agent_move(Engine *e, Agent *agent);
 /* Accepts a migration request. */
 PlanOutcome agent_order(Engine *e, Agent *agent, const PlanAction *action);

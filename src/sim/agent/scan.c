@@ -55,7 +55,7 @@ static uint64_t block_at(const AgentScan *scan, uint64_t address)
            (address & ((UINT64_C(1) << REGION_SHIFT) - 1)) / BLOCK_BYTES;
 }
 
-/* The node of block `i` if the blocks of the first node come first, as many as `pages` has there. */
+/* The node of block `i` if blocks lie in the order of nodes, `pages[k]` pages on node k. */
 static uint32_t node_in_order(const uint32_t *pages, uint32_t n_nodes, uint64_t i)
 {
     uint64_t before = 0;
@@ -178,8 +178,8 @@ static int find_threads(const Engine *e, AgentScan *scan, const Family *family, 
  * Samples
  */
 
-/* The thread that touches a block first: a random running thread that shares the memory, or the thread whose
- * own it is. */
+/* The thread that touches a block first: a random running thread that shares the memory; of private memory,
+ * its own thread. */
 static Thread *first_user(Engine *e, const Family *family, Thread *thread, int32_t region)
 {
     bool shared = e->regions[region].shared;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Which processes are sampled, and what follows, in the same order as in the daemon
- * (daemon/manager/evidence.c). After a tick, plan/memory/watch.h looks at the processes with several nodes to
- * live on whose time has come, and plan_follow_use() requests that memory moves to its users.
+ * (daemon/manager/evidence.c). At the end of a tick, processes with several nodes to live on are looked at if
+ * they are due (plan/memory/watch.h), and plan_follow_use() requests that memory moves to its users.
  *
  * It also runs where the kernel balances. The model then knows how much of a region is on each node, but not
  * which blocks the kernel moved, and it has no counters of the kernel's faults. */

@@ -6,7 +6,8 @@
 
 #define IDLE_MEAN_MAX (2 * ENGINE_HOT_NSEC) /* P2 */
 
-/* Work done in `nsec`, rounded down, so never more than dispatch.c allowed that time for. */
+/* Work done in `nsec`, rounded down. As time_of() of dispatch.c rounds up, the time that it computes for some
+ * work is always enough for that work here. */
 static uint64_t work_of(uint64_t nsec, uint32_t pace)
 {
     return ((nsec / pace) << ENGINE_PACE_BITS) + (((nsec % pace) << ENGINE_PACE_BITS) / pace);

@@ -368,8 +368,8 @@ void thread_set_mask(Engine *e, uint32_t thread, CpuMask mask, int32_t via);
 
 /* Returns the CPU on which a sleeping thread wakes. `waker` is the CPU that wakes it; ENGINE_NONE: a timer. */
 uint32_t wake_select(Engine *e, uint32_t thread, int32_t waker, bool sync);
-/* Returns how many CPUs of an LLC are searched for an idle one. Of 16: all at 0 % used, 10 at 50 %, 3 at 75
- * %, 0 at 85 %. */
+/* Returns how many CPUs of an LLC are searched for an idle one. Of 16, with 0 % of them used: 16; with 50 %:
+ * 10; with 75 %: 3; with 85 %: 0. */
 uint32_t wake_n_scan(uint32_t n_cpus, uint32_t n_busy);
 
 /* fork.c: P5 */

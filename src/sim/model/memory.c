@@ -19,7 +19,7 @@
 #include <string.h>
 
 #define EPOCH_NSEC     1000000ULL
-#define CONTENTION_MAX (1024U << ENGINE_PACE_BITS) /* more threads do not run on one node */
+#define CONTENTION_MAX (1024U << ENGINE_PACE_BITS) /* no more threads than that run on one node */
 
 uint32_t *memory_pages(const Engine *e, int32_t region)
 {

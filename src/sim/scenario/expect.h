@@ -28,8 +28,8 @@ extern const char *const sim_expect_names[];
 extern const char *const sim_compare_names[];
 
 /* Parses "KEY=VALUE" of an [Expect] section; workloads and variants of `spec` must be complete. The result
- * has no line and SIM_OVER_EVERY. Returns 0, -EINVAL with a malloc'd sentence in *ret_error that says what
- * was expected, or -ENOMEM. */
+ * holds for every seed (SIM_OVER_EVERY), and its line is not set. Returns 0, -EINVAL with a malloc'd sentence
+ * in *ret_error that says what was expected, or -ENOMEM. */
 int sim_expect_parse(const SimSpec *spec, const char *key, const char *value, SimExpect *ret,
                      char **ret_error);
 

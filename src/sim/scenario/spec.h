@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A scenario: the machine, its workloads, who places them, and the expected results. Everything is resolved:
+/* A scenario: the machine, its workloads, how they are placed, and the expected results. Everything is resolved:
  * defaults are filled in, variants hold complete rules, policies are parsed and checked against the machine.
  * numaplace.scenario(5) is the manual. */
 
@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Limits, because a scenario is run. */
+/* Limits: a scenario is run, so what it asks for must be bounded. */
 #define SIM_WORKLOADS_MAX 256U
 #define SIM_VARIANTS_MAX  64U
 #define SIM_POLICIES_MAX  256U /* inline */
