@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A fraction or the two largest units. Spans are cut, not rounded: what is just below the next unit must not read as
- * more than it is. */
+/* Prints a fraction of one unit, or the two largest units. Spans are truncated, not rounded, so that a span
+ * just below the next unit does not read as more than it is. */
 
 #include "base/human.h"
 
@@ -34,7 +34,7 @@ char *human_span(uint64_t usec, char *buf, size_t size)
         i++;
     whole = usec / time_units[i].usec;
     rest = usec % time_units[i].usec;
-    if (i < 3) /* below a minute a fraction reads better than two units */
+    if (i < 3) /* below a minute, a fraction reads better than two units */
         (void)snprintf(buf, size, "%" PRIu64 " %s %" PRIu64 " %s", whole, time_units[i].name,
                        rest / time_units[i + 1].usec, time_units[i + 1].name);
     else if (rest * 10 >= time_units[i].usec && whole < 10)

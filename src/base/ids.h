@@ -21,7 +21,7 @@ typedef struct LlcIx {
     int32_t i;
 } LlcIx;
 
-/* A dense index into Topology's cores; CPUs with the same one are SMT siblings. -1 means none. */
+/* A dense index into Topology's cores; CPUs with the same index are SMT siblings. -1 means none. */
 typedef struct CoreIx {
     int32_t i;
 } CoreIx;

@@ -11,8 +11,9 @@ typedef struct InternString {
     char text[];
 } InternString;
 
-/* Masks are keyed by their list form: hwloc bitmaps have no canonical length, so their words cannot be hashed. The
- * last result is remembered because callers intern the same mask for thread after thread. */
+/* Masks are keyed by their list form: the storage of an hwloc bitmap has no canonical length, so its words
+ * cannot be hashed. The last result is remembered because callers intern the same mask thread after
+ * thread. */
 typedef struct InternMask {
     UT_hash_handle hh;       /* in by_key */
     UT_hash_handle hh_value; /* in by_value */
@@ -24,7 +25,7 @@ typedef struct InternMask {
 struct InternPool {
     InternString *strings;
     InternMask *by_key;
-    InternMask *by_value; /* keyed by the bitmap pointer handed out */
+    InternMask *by_value; /* keyed by the bitmap pointer that callers hold */
     InternMask *last;
     unsigned generation;
 };
@@ -100,7 +101,7 @@ const char *intern_string(InternPool *pool, const char *s)
     return e->text;
 }
 
-/* Takes `key` over, also on failure. */
+/* Takes ownership of `key`, also on failure. */
 static InternMask *mask_add(InternPool *pool, hwloc_const_bitmap_t set, char *key, size_t len)
 {
     InternMask *e = calloc(1, sizeof(*e));

@@ -3,9 +3,9 @@
 
 /* Interned strings and CPU masks: equal values are the same pointer, so ten thousand threads share one mask.
  *
- * Entries nobody uses are dropped by mark and sweep: intern_pool_begin(), then intern_mark_*() for every pointer
- * still held, then intern_pool_sweep(). What was interned since begin() counts as marked. Reference counts were the
- * alternative; they would cost eight bytes and a branch at each of the many places that copy a Task. */
+ * Unused entries are dropped by mark and sweep: intern_pool_begin(), then intern_mark_*() for every pointer
+ * still held, then intern_pool_sweep(). Values interned after begin() count as marked. Reference counts were
+ * the alternative; they would cost eight bytes and a branch at each of the many places that copy a Task. */
 
 #include "base/util.h"
 
@@ -20,13 +20,13 @@ typedef hwloc_const_bitmap_t CpuMask;
 InternPool *intern_pool_new(void);
 InternPool *intern_pool_free(InternPool *pool);
 
-/* Returns the pool's own copy, or NULL when memory is out. `s` may be NULL: then NULL is returned. */
+/* Returns the pool's own copy, or NULL when out of memory. `s` may be NULL, which returns NULL. */
 const char *intern_string(InternPool *pool, const char *s);
 
-/* Returns the pool's own copy, or NULL when memory is out. */
+/* Returns the pool's own copy, or NULL when out of memory. */
 CpuMask intern_mask(InternPool *pool, hwloc_const_bitmap_t set);
 
-/* Whether this very pointer is the pool's copy; for checks. NULL is not. */
+/* Whether this very pointer is the pool's copy, for checks. False for NULL. */
 bool intern_has_string(const InternPool *pool, const char *s);
 bool intern_has_mask(const InternPool *pool, CpuMask mask);
 

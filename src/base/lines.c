@@ -7,10 +7,11 @@
 
 #include <string.h>
 
-/* Longer than any line: a path of PATH_MAX, each byte escaped with four, and a word for each of 1024 nodes. */
+/* Longer than any line: a path of PATH_MAX, each byte escaped to four, and a word for each of 1024 nodes. */
 #define PIECE_SIZE ((size_t)65536)
 
-/* Takes in the whole lines at the start of `text`, which is cut up; *ret_used is their length. */
+/* Passes the complete lines at the start of `text` to `add`, splitting `text` in place. *ret_used is their
+ * total length. */
 static int add_lines(char *text, size_t len, LinesAdd add, void *userdata, size_t *ret_used)
 {
     char *line = text, *end;

@@ -22,7 +22,8 @@ static bool at_end(const char *s)
     return *skip_blanks(s) == '\0';
 }
 
-/* Reads digits at *p; -EINVAL when there is none. Saturates to -ERANGE, but moves past all digits. */
+/* Reads digits at *p. Returns -EINVAL if there are none, and -ERANGE on overflow, but then still moves past
+ * all digits. */
 static int scan_digits(const char **p, uint64_t *ret)
 {
     const char *s = *p;
@@ -42,7 +43,7 @@ static int scan_digits(const char **p, uint64_t *ret)
     return 0;
 }
 
-/* Reads digits with an optional fraction of at most six places; the fraction comes in millionths. */
+/* Reads digits with an optional fraction, which is returned in millionths; further places are ignored. */
 static int scan_decimal(const char **p, uint64_t *ret_whole, uint64_t *ret_micro)
 {
     uint64_t micro = 0, scale = 100000;
@@ -61,14 +62,14 @@ static int scan_decimal(const char **p, uint64_t *ret_whole, uint64_t *ret_micro
     return r;
 }
 
-/* whole.micro times `unit`, rounded down. */
+/* Multiplies whole.micro by `unit`, rounding down. */
 static int scale_decimal(uint64_t whole, uint64_t micro, uint64_t unit, uint64_t *ret)
 {
     uint64_t v;
 
     if (__builtin_mul_overflow(whole, unit, &v))
         return -ERANGE;
-    /* unit / 1000000 first would lose it for small units; split it so that nothing overflows. */
+    /* `unit / 1000000` alone would be 0 for small units; the split keeps their share and cannot overflow. */
     if (__builtin_add_overflow(v, unit / 1000000 * micro + unit % 1000000 * micro / 1000000, &v))
         return -ERANGE;
     *ret = v;
@@ -194,7 +195,7 @@ int parse_span_usec(const char *s, uint64_t *ret)
         if (r == -EINVAL)
             return r;
         overflow = overflow || r == -ERANGE;
-        /* A bare number is seconds, but only alone: "1min 30" is more likely a slip than a wish. */
+        /* A bare number is seconds only when it stands alone: "1min 30" is more likely a mistake. */
         if (!(n == 0 && at_end(s)) && scan_span_unit(&s, &unit) < 0)
             return -EINVAL;
         overflow = overflow || scale_decimal(whole, micro, unit, &part) < 0 ||

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Strict parsers of short texts: the whole string must match, surrounding blanks excepted; nothing is guessed.
- * All return 0, -EINVAL (not of the form) or -ERANGE (of the form, but too large), and write ret_ only on 0. */
+/* Strict parsers of short texts: the whole string must match, except surrounding blanks; nothing is guessed.
+ * All return 0, -EINVAL (wrong form), -ERANGE (right form, but too large) or, parse_list() only, -ENOMEM.
+ * They write ret_ only on 0. */
 
 #include "base/util.h"
 
@@ -13,7 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* For variables that end with their block; NULL is fine. */
+/* For CLEANUP(). NULL is fine. */
 static inline void bitmap_free_p(hwloc_bitmap_t *set)
 {
     hwloc_bitmap_free(*set);
@@ -24,44 +25,45 @@ static inline void bitmap_free_p(hwloc_bitmap_t *set)
 int parse_u64(const char *s, uint64_t *ret);
 int parse_u32(const char *s, uint32_t *ret);
 
-/* Optional sign and decimal digits. */
+/* An optional sign and decimal digits. */
 int parse_i32(const char *s, int32_t *ret);
 
-/* yes/no, true/false, on/off, 1/0. */
+/* yes/no, true/false, on/off, 1/0, in any case. */
 int parse_bool(const char *s, bool *ret);
 
-/* A time span: "100ms", "2s", "1min 30s", "1.5s"; units us, ms, s, sec, m, min, h, d; a bare number is seconds.
- * Result in microseconds. */
+/* A time span: "100ms", "2s", "1min 30s", "1.5s". Units are us, usec, ms, msec, s, sec, m, min, h, hour, d,
+ * day; a bare number is seconds. The result is in microseconds. */
 int parse_span_usec(const char *s, uint64_t *ret);
 
-/* A size: digits, an optional fraction and an optional suffix K, M, G, T (powers of 1024). Result in bytes. */
+/* A size: digits, an optional fraction and an optional suffix K, M, G or T (powers of 1024, either case). A
+ * fraction needs a suffix. The result is in bytes. */
 int parse_bytes(const char *s, uint64_t *ret);
 
-/* "12%", "1.5%" or "300permille" as permille; a bare number is -EINVAL, because its unit would be a guess. */
+/* "12%", "1.5%" or "300permille" as permille. A bare number is -EINVAL, because its unit would be a guess. */
 int parse_permille(const char *s, uint32_t *ret);
 
 /* A kernel CPU or node list, "0-3,8,10-11"; the empty string is the empty set. Numbers above `max` are -ERANGE, a
  * descending range is -EINVAL. `ret` is overwritten, and only on success. */
 int parse_list(const char *s, unsigned max, hwloc_bitmap_t ret);
 
-/* Formats a bitmap the way parse_list() reads it. Returns a malloc'd string, or NULL when memory is out. An
+/* Formats a bitmap in the form parse_list() reads. Returns a malloc'd string, or NULL when out of memory. An
  * infinite bitmap is cut at `max`. */
 char *format_list(hwloc_const_bitmap_t set, unsigned max);
 
-/* As asprintf(). Returns a malloc'd string, or NULL when memory is out. */
+/* Like asprintf(3). Returns a malloc'd string, or NULL when out of memory. */
 char *format_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 char *format_vtext(const char *format, va_list ap) __attribute__((format(printf, 1, 0)));
 
-/* Says in *ret_error (malloc'd, or NULL when memory is out) what went wrong, and returns `error`. */
+/* Formats a message into *ret_error (malloc'd, or NULL when out of memory) and returns `error`. */
 int format_error(char **ret_error, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* What `print` writes about `object`: a malloc'd string with its length in *ret_len (NULL: not wanted). NULL when
- * memory is out or `print` returns other than 0. */
+/* Returns what `print` writes about `object` as a malloc'd string, with its length in *ret_len (which may be
+ * NULL). Returns NULL when out of memory or if `print` returns nonzero. */
 typedef int (*FormatPrint)(FILE *out, const void *object);
 char *format_printed(FormatPrint print, const void *object, size_t *ret_len);
 
-/* Formats microseconds as parse_span_usec() reads them, "1min 30s", "150ms", "0s". Returns `buf`. */
+/* Formats microseconds in the form parse_span_usec() reads: "1min 30s", "150ms", "0s". Returns `buf`. */
 char *format_span(uint64_t usec, char *buf, size_t size);
 
-/* The largest CPU number this program deals with; the kernel's own limit is 8192 (CONFIG_NR_CPUS, MAXSMP). */
+/* The largest CPU number this program supports; the kernel's own limit is 8192 (CONFIG_NR_CPUS, MAXSMP). */
 #define PARSE_CPU_MAX 65535U

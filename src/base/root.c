@@ -46,9 +46,10 @@ ssize_t root_pread(int fd, char *buf, size_t size)
         len += (size_t)n;
         if (len == size)
             return -EFBIG;
-        /* Asking again would cost a system call per file and tick. The kernel gives whole records as far as they fit
-         * a page, and those of the files read here are far shorter than half of one: so a short read of less than
-         * that is all there is. What is larger is asked until it says so. */
+        /* Reading until end of file would cost another system call per file and tick. The kernel returns as
+         * many whole records as fit in a page, and the records of the files read here are far shorter than
+         * half a page. So a read of less than half a page returned the whole file. Longer files are read
+         * until end of file. */
         if (n == 0 || len < 2048)
             break;
     }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Steps through the texts of the kernel. These run for every thread in every tick, so they are inline and keep no
- * state; base/parse.h is for whole strings that a person wrote. */
+/* Scanners for kernel text. They run for every thread in every tick, so they are inline and keep no state.
+ * base/parse.h is for whole strings that a person wrote. */
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
-/* Reads decimal digits at *p and moves past them. False, with *p anywhere, when there is none or it overflows. */
+/* Reads decimal digits at *p and moves past them. Returns false, with *p unchanged, if there are none or the
+ * number overflows. */
 static inline bool scan_u64(const char **p, uint64_t *ret)
 {
     const char *s = *p;
@@ -31,7 +32,7 @@ static inline bool scan_u64(const char **p, uint64_t *ret)
     return true;
 }
 
-/* Moves past `word` when it stands at *p. */
+/* Moves past `word` if it is at *p. Returns whether it was. */
 static inline bool scan_word(const char **p, const char *word)
 {
     const char *s = *p;
@@ -43,7 +44,7 @@ static inline bool scan_word(const char **p, const char *word)
     return true;
 }
 
-/* What stands behind the word at `word` and the blanks behind that. */
+/* Returns the start of the next word: skips the rest of the word at `word` and the blanks after it. */
 static inline const char *scan_next_word(const char *word)
 {
     word += strcspn(word, " ");

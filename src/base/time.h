@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Time as unsigned microseconds. Only probe, act, daemon and ctl may ask for it; the other rooms are given it. */
+/* Time as unsigned microseconds. Only probe, act, daemon and ctl may read the clocks; the other rooms get the
+ * time as a parameter. */
 
 #include <stdint.h>
 #include <time.h>
@@ -11,7 +12,7 @@
 #define NSEC_PER_USEC 1000ULL
 #define NSEC_PER_SEC  1000000000ULL
 
-/* Units of spans as they are printed, the largest first. */
+/* Units of time spans in printed text, largest first. */
 #define TIME_UNITS 6U
 
 typedef struct TimeUnit {
@@ -21,20 +22,22 @@ typedef struct TimeUnit {
 
 extern const TimeUnit time_units[TIME_UNITS];
 
-/* CLOCK_MONOTONIC in microseconds: what World.now_usec and every `..._usec` instant is in. */
+/* CLOCK_MONOTONIC in microseconds, the clock of World.now_usec and of every `..._usec` instant. */
 uint64_t time_now_usec(void);
 
-/* The same of the calendar, CLOCK_REALTIME. */
+/* Wall-clock time (CLOCK_REALTIME) in microseconds. */
 uint64_t time_realtime_usec(void);
 
-/* An instant or a span as system calls take it. */
+/* Converts an instant or a span to the form that system calls take. */
 struct timespec time_spec(uint64_t usec);
 
-/* CLOCK_BOOTTIME in nanoseconds: what starttime in proc_pid_stat(5) is in, which goes on while the machine sleeps. */
+/* CLOCK_BOOTTIME in nanoseconds, which includes time suspended. It is the clock of starttime in
+ * proc_pid_stat(5). */
 uint64_t time_boot_nsec(void);
 
 /* CPU time used by the calling thread so far, in nanoseconds (CLOCK_THREAD_CPUTIME_ID). */
 uint64_t time_thread_cpu_nsec(void);
 
-/* The same of all threads of the process, also of those that have ended (CLOCK_PROCESS_CPUTIME_ID). */
+/* CPU time used by all threads of the process, including exited ones, in nanoseconds
+ * (CLOCK_PROCESS_CPUTIME_ID). */
 uint64_t time_process_cpu_nsec(void);

@@ -79,26 +79,27 @@ static inline bool has_prefix(const char *text, const char *prefix)
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* Makes room for `need` elements in the malloc'd array `*array` of capacity `*capacity`, at least doubling it.
- * Returns false, with the array untouched, when memory is out or the size would overflow. */
+/* Makes room for `need` elements in the malloc'd array `*array` of capacity `*capacity`, at least doubling
+ * the capacity if it grows. Returns false, with the array untouched, when out of memory or if the size would
+ * overflow. */
 bool util_grow(void **array, size_t *capacity, size_t need, size_t element_size);
 
 #define GROW(array, capacity, need) util_grow((void **)&(array), &(capacity), (need), sizeof(*(array)))
 
-/* Appends a value to an array of `n`. 0 or -ENOMEM. */
+/* Appends a value to an array of `n` elements and counts it. 0 or -ENOMEM. */
 #define APPEND(array, capacity, n, ...) \
     (GROW(array, capacity, (n) + 1) ? ((array)[(n)++] = (__VA_ARGS__), 0) : -ENOMEM)
 
-/* Makes room for one more element at index `at` of an array of `*n`, and counts it. The caller writes it. Returns
- * false, with nothing changed, as util_grow() does. */
+/* Opens a gap for one element at index `at` of an array of `*n` elements and increments `*n`. The caller
+ * fills the gap. Returns false, with nothing changed, in the cases util_grow() does. */
 bool util_insert(void **array, size_t *capacity, size_t *n, size_t at, size_t element_size);
 
 #define INSERT(array, capacity, n, at) \
     util_insert((void **)&(array), &(capacity), &(n), (at), sizeof(*(array)))
 
-/* Among indices 0 to `n` - 1 the first `i` for which the expression `below` is false; `n` when there is none. `below`
- * must hold for all before that and for none from there on: what it compares is sorted. A macro, because a comparison
- * by callback would be most of the cost of finding a thread. */
+/* The lowest index `i` from 0 to `n` - 1 for which the expression `below` is false, or `n` if there is none.
+ * The array must be sorted so that `below` is true up to some index and false from there on. This is a macro
+ * because a comparison callback would be most of the cost of finding a thread. */
 #define LOWER_BOUND(i, n, below)                  \
     ({                                            \
         size_t _low = 0, _high = (n);             \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The writing half of records. It keeps errors in the stream, as stdio does: a text is hundreds of small writes, and
- * only whether all of them succeeded matters. */
+/* The writing half of records. Errors stay in the stream, as in stdio: a text is hundreds of small writes,
+ * and only whether all of them succeeded matters. */
 
 #include "base/record/record.h"
 
@@ -30,7 +30,7 @@ static void write_string(FILE *out, const char *s)
         (void)fputc('-', out);
 }
 
-/* Not format_list(): that one needs memory, and a failure would have to be carried through every caller. */
+/* Does not use format_list(): it allocates, and every caller would have to forward its failure. */
 static void write_mask(FILE *out, CpuMask mask)
 {
     const char *comma = "";

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A reader cuts up its own copy of the text in place: words and values become C strings for the parsers of base/parse.h
- * without a copy each. Bytes outside printable ASCII are refused line by line at the start, so that every message may
- * quote what it found.
+/* A reader splits its own copy of the text in place, so that words and values become C strings for the
+ * parsers of base/parse.h without a copy each. Lines with bytes outside printable ASCII are rejected first,
+ * so that every message may quote the text.
  *
- * Text is foreign. What one line can make grow is bounded: sets and strings go through the pool, which holds equal ones
- * once, and its growth is counted; a set of ten bytes may take eight kilobytes of bitmap, so the length of the text
- * alone is no limit. */
+ * The text is not trusted, so the memory one line can take is bounded. Sets and strings go through the pool,
+ * which holds equal ones once, and the growth of the pool is counted. The length of the text alone is no
+ * bound: a set written in ten bytes may take eight kilobytes of bitmap. */
 
 #include "base/record/record.h"
 
@@ -111,7 +111,8 @@ static int hex_digit(char c)
     return p ? (int)(p - digits) : -1;
 }
 
-/* Undoes the quoting in place. `s` is behind the opening quote; returns what is behind the closing one, or NULL. */
+/* Removes the quoting in place. `s` is just after the opening quote. Returns the position after the closing
+ * one, or NULL on a syntax error. */
 static char *unquote(char *s)
 {
     char *to = s;
@@ -144,7 +145,8 @@ typedef struct RecordValue {
     bool quoted;
 } RecordValue;
 
-/* Cuts the next key=value off reader->fields; at the end of the line the key is NULL. Returns 0, -EINVAL or -ENOMEM. */
+/* Takes the next key=value off reader->fields; at the end of the line the key is NULL. Returns 0, -EINVAL or
+ * -ENOMEM. */
 static int cut_value(RecordReader *reader, RecordValue *ret)
 {
     char *s = reader->fields, *equals, *end;
@@ -173,7 +175,7 @@ static int cut_value(RecordReader *reader, RecordValue *ret)
     return 0;
 }
 
-/* Counts what the pool grew by since it held `before` entries. */
+/* Counts `bytes`, plus overhead, if the pool has grown beyond `before` entries. */
 static int charge_pool(RecordReader *reader, size_t before, size_t bytes)
 {
     /* An entry of the pool costs about 200 bytes besides its value (measured: hash handles, keys, malloc). */
@@ -305,7 +307,7 @@ static int read_text(const RecordValue *value, char **ret)
     return 0;
 }
 
-/* Reads "-", which stands for NULL in the fields that may be. Returns whether it was that. */
+/* Reads "-", which stands for NULL, if the field's type allows NULL. Returns whether it did. */
 static bool read_null(const RecordField *field, const RecordValue *value, void *ret)
 {
     if (value->quoted || strcmp(value->text, "-") != 0)
@@ -389,7 +391,8 @@ static int read_value(RecordReader *reader, const RecordField *field, const Reco
     }
 }
 
-/* Starts at `hint`: what was written by the same table comes in its order. Returns `n` when there is no such key. */
+/* Starts at `hint`, because text written from the same table has its order. Returns `n` if there is no
+ * `key`. */
 static size_t find_field(const RecordField *fields, size_t n, const char *key, size_t hint)
 {
     for (size_t i = 0; i < n; i++) {

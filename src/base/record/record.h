@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Records: structs as lines of text, "kind key=value key=value", written and read by one table per struct, so that the
- * two cannot drift apart.
+/* Records: structs as lines of text, "kind key=value key=value". One table per struct drives both writing and
+ * reading, so that the two cannot drift apart.
  *
- * Numbers are decimal, booleans yes or no, enums a name, CPU and node sets a list "0-3,8" (or "empty"), strings are in
- * double quotes with every byte outside printable ASCII, the quote and the backslash as \xNN; "-" is NULL. Keys come
- * in any order, each at most once; one that is left out keeps what the object held before. Empty lines and lines that
- * start with # are skipped. */
+ * Numbers are decimal, booleans yes or no, enums a name. CPU and node sets are a list such as "0-3,8", or
+ * "empty". Strings are in double quotes; the quote, the backslash and every byte outside printable ASCII are
+ * written as \xNN. "-" is NULL. Keys come in any order, each at most once; a missing key leaves its field as
+ * it was. Empty lines and lines that start with # are skipped. */
 
 #include "base/intern.h"
 
@@ -25,7 +25,7 @@
 typedef enum RecordType {
     RECORD_BOOL,      /* bool */
     RECORD_ENUM8,     /* uint8_t holding an index into `names` */
-    RECORD_ENUM,      /* int-sized enum; the same */
+    RECORD_ENUM,      /* int-sized enum; likewise */
     RECORD_U16,       /* uint16_t */
     RECORD_U32,       /* uint32_t */
     RECORD_U64,       /* uint64_t */
@@ -35,7 +35,7 @@ typedef enum RecordType {
     RECORD_STRING,    /* const char *, interned */
     RECORD_MASK,      /* CpuMask, interned; finite */
     RECORD_NUMBERS,   /* RecordNumbers; "10,21,21,10" */
-    RECORD_NUMBERS64, /* RecordNumbers; the same, or "-" for none */
+    RECORD_NUMBERS64, /* RecordNumbers; likewise, or "-" for none */
     RECORD_TYPE_MAX,
     RECORD_TYPE_INVALID = -EINVAL,
 } RecordType;
@@ -43,13 +43,13 @@ typedef enum RecordType {
 typedef struct RecordField {
     const char *name;
     RecordType type;
-    uint32_t offset;          /* of the field in the object the table is for */
+    uint32_t offset;          /* of the field in the object that the table describes */
     bool required;            /* reading fails when the key is missing */
     uint32_t size;            /* RECORD_CHARS */
     const char *const *names; /* RECORD_ENUM, RECORD_ENUM8: NULL-terminated */
 } RecordField;
 
-/* A malloc'd list: of at least one uint32_t (RECORD_NUMBERS), or of uint64_t (RECORD_NUMBERS64). */
+/* A malloc'd list: at least one uint32_t (RECORD_NUMBERS), or any number of uint64_t (RECORD_NUMBERS64). */
 typedef struct RecordNumbers {
     void *values;
     size_t n, capacity;
@@ -57,34 +57,35 @@ typedef struct RecordNumbers {
 
 void record_numbers_done(RecordNumbers *numbers);
 
-/* Writes one line. Errors (memory, when `out` is from open_memstream()) stay in the stream: see ferror(). */
+/* Writes one line. Errors (out of memory, when `out` is from open_memstream(3)) stay in the stream: check
+ * ferror(3). */
 void record_write(FILE *out, const char *kind, const RecordField *fields, size_t n, const void *object);
 
-/* Reads the lines of one text, one after the other. */
+/* Reads the lines of one text, one after another. */
 typedef struct RecordReader {
-    char *text; /* own copy, cut up while it is read */
+    char *text; /* own copy, split while it is read */
     char *next;
     InternPool *pool; /* borrowed; may be NULL when no table has RECORD_STRING or RECORD_MASK */
     size_t pool_bytes;
     unsigned line;
-    const char *kind; /* first word of the present line; NULL: at the end */
-    char *fields;     /* the rest of it */
+    const char *kind; /* first word of the current line; NULL: at the end */
+    char *fields;     /* the rest of the line */
     char *error;      /* "line N: expected ..." */
 } RecordReader;
 
-/* Copies the text; the first line is not read yet. Returns 0, -EINVAL (too large, or a NUL byte; see error),
+/* Copies the text; no line is read yet. Returns 0, -EINVAL (too large, or a NUL byte; see `error`) or
  * -ENOMEM. */
 int record_reader_init(RecordReader *reader, const char *text, size_t len);
 void record_reader_done(RecordReader *reader);
 
-/* Moves to the next line; at the end `kind` is NULL. Returns 0, or -EINVAL with `error`, -ENOMEM. */
+/* Moves to the next line; at the end, `kind` is NULL. Returns 0, -EINVAL with `error` set, or -ENOMEM. */
 int record_next(RecordReader *reader);
 
-/* Whether the present line is of that kind. */
+/* Whether the current line is of that kind. */
 bool record_is(const RecordReader *reader, const char *kind);
 
-/* Reads the keys of the present line into `object`. Returns 0, -EINVAL with `error`, or
- * -ENOMEM; some fields may be written then. */
+/* Reads the keys of the current line into `object`. Returns 0, -EINVAL with `error` set, or -ENOMEM; on
+ * failure, some fields may already be written. */
 int record_read(RecordReader *reader, const RecordField *fields, size_t n, void *object);
 
 /* Sets `error` to "line N: expected WHAT", where N is the line read last. Returns -EINVAL, or -ENOMEM. */
