@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Busy is what idle is not. The kernel knows the idle time of a CPU to the microsecond (NO_HZ), but prints it in steps
- * of 10 ms (USER_HZ), and a tick of ours is 100 ms: one step is 100 permille, twice what P1 lets an idle CPU be busy.
- * Two plain differences would call an idle CPU busy by 90 permille when a tick takes 109 ms and ten steps fall
- * into it.
+/* Busy time is elapsed time minus idle time. The kernel knows the idle time of a CPU to the microsecond
+ * (NO_HZ), but prints it in steps of 10 ms (USER_HZ). Against a fast tick of 100 ms, one step is 100
+ * permille, twice the busy share up to which P1 calls a CPU idle. Plain differences would call an idle CPU
+ * busy by 90 permille when a tick takes 109 ms and ten steps fall into it.
  *
- * Let f be the part of the idle time that is not printed yet, 0 <= f < 10 ms. The true busy time b then is known up to
- * one step: with E = now - printed idle time, E - 10 ms < b <= E. And b never falls. So an estimate is kept, and moved
- * only as far as these bounds force it, as the play in a gear does:
+ * Let f be the idle time that is not printed yet, 0 <= f < 10 ms. The true busy time b is then known up to
+ * one step: with E = now - printed idle time, E - 10 ms < b <= E. And b never decreases. So an estimate is
+ * kept and moved only as far as these bounds force it, like the play in a gear:
  *
  *     now     printed idle   E       bounds of b   estimate   busy in this tick
  *     0       0              0       -10 .. 0      0          (start)
@@ -16,8 +16,8 @@
  *     318     220            98      88 .. 98      88         88 ms   busy from here on; late by one step once
  *     418     220            198     188 .. 198    188        100 ms
  *
- * It starts at the upper bound: a CPU that is idle from the start is seen idle at once. Rejected: sums over two ticks,
- * which halve the error and double the time a recall takes. */
+ * The estimate starts at the upper bound, so a CPU that is idle from the start is seen as idle at once.
+ * Rejected: sums over two ticks, which halve the error but double the time a recall takes. */
 
 #include "kernel/cpu-times.h"
 
@@ -25,7 +25,7 @@
 #include "base/scan.h"
 #include "base/util.h"
 
-/* The rest of "cpuN user nice system idle iowait ...\n"; the fields behind iowait came one by one with Linux 2.6. */
+/* The rest of "cpuN user nice system idle iowait ...\n"; Linux 2.6 added further fields one by one. */
 static int scan_cpu(const char **p, CpuTime *ret)
 {
     uint64_t cpu, v, idle = 0;
@@ -56,7 +56,7 @@ int cpu_times_parse(const char *text, CpuTimes *ret)
     while (scan_word(&s, "cpu")) {
         int r;
 
-        /* The first line is the sum of all; it has two blanks. */
+        /* The first line is the sum over all CPUs; it has two blanks. */
         if (*s == ' ') {
             while (*s && *s != '\n')
                 s++;
@@ -71,7 +71,7 @@ int cpu_times_parse(const char *text, CpuTimes *ret)
             return r;
         ret->n_cpus++;
     }
-    /* Without another line behind it, the list may have been cut. */
+    /* Without another line after it, the list may be cut. */
     return ret->n_cpus > 0 && *s ? 0 : -EINVAL;
 }
 
@@ -83,7 +83,7 @@ void cpu_times_done(CpuTimes *times)
 
 uint64_t cpu_busy_update(CpuBusy *busy, uint64_t now_nsec, uint64_t idle_ticks, uint64_t tick_nsec)
 {
-    /* Modulo 2^64 on purpose: only differences matter. */
+    /* Wraps modulo 2^64 on purpose: only differences matter. */
     int64_t upper = (int64_t)(now_nsec - idle_ticks * tick_nsec);
     int64_t lower = upper - (int64_t)tick_nsec;
     int64_t before = busy->busy_nsec;

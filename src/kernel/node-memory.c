@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Largest number believed, in KiB: 2^60 bytes. */
+/* Largest accepted number, in KiB: 2^60 bytes. */
 #define KIB_MAX (UINT64_C(1) << 50)
 
 typedef struct Wanted {
@@ -18,7 +18,7 @@ typedef struct Wanted {
     bool found;
 } Wanted;
 
-/* The line without "Node N ", or NULL. */
+/* The line without "Node N ", or NULL if it does not start with that. */
 static const char *line_key(const char *line)
 {
     uint64_t node;
@@ -28,7 +28,7 @@ static const char *line_key(const char *line)
     return line + strspn(line, " ");
 }
 
-/* Returns 0 when the line is another one or was taken in, or -EINVAL. */
+/* Stores the number if the line has the wanted key. Returns 0, also for other keys, or -EINVAL. */
 static int take(const char *line, Wanted *wanted)
 {
     uint64_t kib;

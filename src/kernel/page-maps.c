@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A line of maps:
+/* Lines of maps:
  *
  *     7f2c00000000-7f2c40000000 rw-p 00000000 00:00 0
  *     7f2c50000000-7f2c50100000 rw-s 00000000 00:01 2061   /memfd:heap (deleted)
  *     7f2c60000000-7f2c60020000 r--p 00000000 08:01 1311   /usr/lib/libc.so.6
  *
- * Shared memory is not told from a file by its name: anybody may call a file /memfd:x. The device number is certain.
- * That of the kernel's own mount is the one a memfd of ours has; those of other tmpfs are in the target's mountinfo.
- * Names only tell what is left apart: a memfd or a SysV segment that is not on that mount can only be of huge pages.
- * Asking the file system itself, by fstatfs(2) behind map_files, was rejected: it may be a dead server's. */
+ * A name does not distinguish shared memory from a file: anybody may call a file /memfd:x. The device number
+ * does. The kernel-internal mount has the device of a memfd that the daemon creates; other tmpfs mounts are
+ * in the target's mountinfo. Names decide only the remaining cases: a memfd or SysV segment that is not on
+ * the internal mount can only consist of huge pages. Asking the file system itself, by fstatfs(2) through
+ * map_files, was rejected: it may belong to a dead server. */
 
 #include "kernel/page-maps.h"
 
@@ -19,10 +20,10 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-/* Mounts remembered of one process. A host with very many containers shows some thousands. */
+/* Most mounts remembered for one process. A host with very many containers shows some thousands. */
 #define MOUNTS_MAX 16384U
 
-/* Moves past a word and the blanks behind it. */
+/* Moves past a word and the blanks after it. */
 static bool skip_word(const char **p)
 {
     size_t n = strcspn(*p, " \n");
@@ -64,7 +65,8 @@ static bool at_end(const char *p)
     return *p == '\0' || *p == '\n';
 }
 
-/* "36 35 0:24 /a /b rw,noatime master:1 - tmpfs tmpfs rw": the device is the third word, the type follows the "-". */
+/* "36 35 0:24 /a /b rw,noatime master:1 - tmpfs tmpfs rw": the third word is the device, the type follows
+ * "-". */
 static int parse_mount(const char *line, PageMounts *mounts)
 {
     uint64_t major_number, minor_number;
@@ -108,7 +110,7 @@ static PageKind kind_of_path(const char *path, uint64_t device, const PageMounts
 {
     if (device == mounts->internal)
         return PAGE_KIND_SHMEM;
-    /* The /dev of a container is a tmpfs, too. */
+    /* The /dev of a container is a tmpfs too. */
     if (has_prefix(path, "/dev/") && !has_prefix(path, "/dev/shm/") && !has_prefix(path, "/dev/hugepages"))
         return PAGE_KIND_DEVICE;
     for (size_t i = 0; i < mounts->n; i++)

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* /proc/PID/maps: which memory of a process can be moved at all, and why the rest cannot.
+/* /proc/PID/maps: which memory of a process can be moved, and why the rest cannot.
  *
- * maps and not numa_maps: both name the mappings, but numa_maps looks at every page of each under the target's lock (3
- * ms for 256 MiB of small pages, in one piece), and where pages are is asked by the block anyway. */
+ * Why not numa_maps: both list the mappings, but numa_maps walks every page of each under the target's lock
+ * (3 ms for 256 MiB of small pages, in one piece), and page locations are queried by the block anyway. */
 
 #include "base/util.h"
 
 #include <stdint.h>
 
-/* What lies behind a mapping. */
+/* What backs a mapping. */
 typedef enum PageKind {
-    PAGE_KIND_ANON,  /* private memory, also [heap] and [stack], and what may be written of a file without changing it:
-                        that is a copy of its own; may be moved */
+    PAGE_KIND_ANON,  /* private memory, including [heap], [stack] and private writable mappings of files,
+                        which are copied on write; may be moved */
     PAGE_KIND_SHMEM, /* memfd, SysV, shared anonymous, a file of a tmpfs; may be moved */
-    PAGE_KIND_FILE,  /* a file: its pages are the page cache's, and everybody's */
+    PAGE_KIND_FILE,  /* a file: its pages are in the page cache and belong to no one process */
     PAGE_KIND_HUGETLB,
     PAGE_KIND_DEVICE, /* a device, or pages of the kernel itself: [vdso], io_uring, perf, KVM */
     PAGE_KIND_MAX,
@@ -29,24 +29,23 @@ typedef struct PageMapping {
 } PageMapping;
 
 typedef struct PageMount {
-    uint64_t device; /* as makedev(3) makes them */
+    uint64_t device; /* as from makedev(3) */
     PageKind kind;   /* SHMEM or HUGETLB */
 } PageMount;
 
-/* File systems that are memory. */
+/* File systems that live in memory. */
 typedef struct PageMounts {
-    uint64_t
-        internal; /* the device of memfd, SysV and shared anonymous memory: a mount of the kernel's own, in no list */
+    uint64_t internal; /* that of memfd, SysV and shared anonymous memory, which no list of mounts shows */
     PageMount *list;
     size_t n, capacity;
 } PageMounts;
 
 void page_mounts_done(PageMounts *mounts);
 
-/* Adds those of /proc/PID/mountinfo. Lines that are not of its form are skipped: what is on an unknown file system
- * counts as a file and stays. Returns 0 or -ENOMEM. */
+/* Adds those in the text of /proc/PID/mountinfo. Malformed lines are skipped: a mapping from an unknown file
+ * system counts as a file and is not moved. Returns 0 or -ENOMEM. */
 int page_mounts_parse(const char *text, PageMounts *mounts);
 
-/* Reads the next line of maps at *text and moves past it. Returns 1; 0 at the end; -EINVAL for a line that is not of
- * its form (*text is past it, *ret untouched). */
+/* Parses the next line of maps at *text and moves past it. Returns 1; 0 at the end; -EINVAL for a malformed
+ * line (*text is past it, *ret untouched). */
 int page_maps_next(const char **text, const PageMounts *mounts, PageMapping *ret);

@@ -4,7 +4,7 @@
  *
  *     7f2c00000000-7f2c40000000 rw-s 00000000 00:01 1024                       /memfd:heap (deleted)
  *
- * Numbers are hexadecimal but for the inode. */
+ * Numbers are hexadecimal, except the inode. */
 
 #include "kernel/procmaps.h"
 
@@ -38,7 +38,7 @@ static bool scan_hex(const char **p, uint64_t *ret)
     return true;
 }
 
-/* A number and the character behind it. */
+/* A number and the character after it. */
 static bool scan_field(const char **p, uint64_t *ret, char behind)
 {
     return scan_hex(p, ret) && *(*p)++ == behind;

@@ -9,12 +9,12 @@
 typedef struct ProcMaps {
     uint64_t start, end; /* addresses, start < end */
     bool readable, writable, executable;
-    bool shared; /* MAP_SHARED; the memory need not be used by others */
+    bool shared; /* MAP_SHARED, even if no other process uses the memory */
     uint32_t major, minor;
-    uint64_t inode;   /* with the device, the identity of a file; 0: no file */
-    const char *path; /* in the line, to its end; empty without one */
+    uint64_t inode;   /* with the device, identifies a file; 0: no file */
+    const char *path; /* points into the line, up to its end; empty if there is none */
 } ProcMaps;
 
-/* Parses a line, which ends with the text or a newline. Returns 0, or -EINVAL when it is not of the form; *ret is then
- * untouched. */
+/* Parses a line, which ends with the text or a newline. Returns 0, or -EINVAL, with *ret untouched, if the
+ * line does not have this form. */
 int procmaps_parse(const char *line, ProcMaps *ret);

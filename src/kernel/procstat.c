@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* This is read for every thread in every tick, so it walks the text once and copies nothing but the name. */
+/* Read for every thread in every tick, so the parser walks the text once and copies only the name. */
 
 #include "kernel/procstat.h"
 
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The numbers after the state letter, by their number in proc(5). */
+/* The numbers after the state letter, as numbered in proc(5). */
 enum {
     FIELD_PPID = 4,
     FIELD_PGRP = 5,
@@ -29,8 +29,8 @@ enum {
     FIELD_MAX,
 };
 
-/* Reads one number and the blank before it. Signed fields (tpgid, priority, nice) may be negative; they come back
- * as their two's complement. */
+/* Reads a blank and one number. Signed fields (tpgid, priority, nice) may be negative; they are returned in
+ * two's complement. */
 static int scan_number(const char **p, uint64_t *ret)
 {
     bool negative;
@@ -45,14 +45,14 @@ static int scan_number(const char **p, uint64_t *ret)
     return 0;
 }
 
-/* Puts a number where it belongs; -EINVAL when it does not fit there. */
+/* Stores a number in its field; -EINVAL if it does not fit. */
 static int store_number(ProcStat *stat, unsigned field, uint64_t v)
 {
     switch (field) {
     case FIELD_PPID:
     case FIELD_PGRP:
     case FIELD_SESSION:
-        /* An exiting task is shown with -1 for its group and session. */
+        /* An exiting task shows -1 as its group and session. */
         if ((int64_t)v < -1 || (int64_t)v > INT_MAX)
             return -EINVAL;
         *(field == FIELD_PPID   ? &stat->ppid

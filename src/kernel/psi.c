@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A pressure file has one or two lines, "some avg10=0.00 avg60=2.26 avg300=2.09 total=12006809" and the same with
- * "full". The CPU file of the whole system has had its "full" line, always zero, since Linux 5.13. */
+/* A pressure file has one or two lines, "some avg10=0.00 avg60=2.26 avg300=2.09 total=12006809" and the same
+ * with "full". The system-wide CPU file has had a "full" line, which is always zero, since Linux 5.13. */
 
 #include "kernel/psi.h"
 
@@ -74,7 +74,7 @@ int psi_trigger(int root_fd, const char *path, uint64_t stall_usec, uint64_t win
         return -errno;
 
     len = snprintf(text, sizeof(text), "some %" PRIu64 " %" PRIu64, stall_usec, window_usec);
-    /* The kernel overwrites the last byte it is given, so the terminator goes with it. */
+    /* The kernel overwrites the last byte it gets, so the terminating NUL is written too. */
     if (write(fd, text, (size_t)len + 1) < 0)
         return -errno;
     return TAKE_FD(fd);

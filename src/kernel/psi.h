@@ -26,6 +26,6 @@ int psi_parse(const char *text, Psi *ret);
 /* Reads `path` ("proc/pressure/cpu", "sys/fs/cgroup/x/cpu.pressure") below the root. 0 or -errno. */
 int psi_read(int root_fd, const char *path, Psi *ret);
 
-/* Arms a trigger on it: the descriptor polls as EPOLLPRI when tasks were stalled `stall_usec` in a window of
- * `window_usec` (500 ms to 10 s). Returns the descriptor, or -errno. */
+/* Arms a trigger on `path`: the descriptor polls as EPOLLPRI when some tasks were stalled for `stall_usec`
+ * within `window_usec` (500 ms to 10 s). Returns the descriptor, or -errno. */
 int psi_trigger(int root_fd, const char *path, uint64_t stall_usec, uint64_t window_usec);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The lines, behind some fifty others:
+/* The lines, after about fifty others:
  *
  *     mm->numa_scan_seq                            :                    4
  *     numa_pages_migrated                          :                  512
@@ -9,8 +9,9 @@
  *     current_node=1, numa_group_id=1234
  *     numa_faults node=0 task_private=3 task_shared=0 group_private=6 group_shared=0
  *
- * A process may put a newline into its name, which stands in the first line as it is. That cannot make up one of
- * these: a name has 15 bytes, " (PID, #threads: N)" follows it, and the shortest of them is longer. */
+ * The first line shows the name of the task verbatim, and a process may put a newline into it. It cannot
+ * forge one of the lines above: a name has 15 bytes and is followed by " (PID, #threads: N)", and even the
+ * shortest of these lines is longer. */
 
 #include "kernel/sched-numa.h"
 
@@ -20,7 +21,7 @@
 
 #include <string.h>
 
-/* A line "key<blanks>:<blanks>number". Returns whether the key is this one; *ret_r: 0, or -EINVAL. */
+/* A line "key<blanks>:<blanks>number". Returns whether it has this key; *ret_r is then 0 or -EINVAL. */
 static bool take_number(const char *line, const char *key, int64_t min, int64_t max, int64_t *ret, int *ret_r)
 {
     bool minus;
@@ -75,7 +76,7 @@ static int take_node(const char *line, SchedNuma *ret)
     return 0;
 }
 
-/* Which of the lines were there. */
+/* Which lines were found. */
 #define FOUND_SEQUENCE  (1U << 0)
 #define FOUND_PREFERRED (1U << 1)
 #define FOUND_TOTAL     (1U << 2)
@@ -126,7 +127,7 @@ int sched_numa_parse(const char *text, SchedNuma *ret)
             return r;
         text = end + 1;
     }
-    /* A thread of the kernel's own has no memory, and no sequence. */
+    /* A kernel thread has no memory, and so no scan sequence. */
     if (!(found & FOUND_SEQUENCE))
         return -ENOENT;
     return (found & FOUND_ALL) == FOUND_ALL && ret->n_nodes > 0 ? 0 : -EINVAL;

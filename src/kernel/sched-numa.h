@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the kernel's own NUMA balancing knows of a thread (evidence A): the end of /proc/PID/task/TID/sched, which is
- * there with CONFIG_SCHED_DEBUG and CONFIG_NUMA_BALANCING. The numbers are the kernel's averages (P11): halved with
- * each of its scans, so they have no unit but can be compared within a thread. */
+/* What the kernel's NUMA balancing knows of a thread (evidence A): the end of /proc/PID/task/TID/sched, which
+ * needs CONFIG_SCHED_DEBUG and CONFIG_NUMA_BALANCING. The numbers are the kernel's fault averages (P11): each
+ * scan halves them, so they have no unit and can only be compared within one thread. */
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -20,17 +20,18 @@ typedef struct SchedNumaNode {
 
 typedef struct SchedNuma {
     int32_t preferred_node; /* operating-system number; -1: none yet */
-    pid_t group;            /* numa_group_id, a thread id; 0: none. What status calls Ngid */
+    pid_t group;            /* numa_group_id, a thread id, Ngid in /proc/PID/status; 0: none */
     uint64_t total_faults;  /* of the thread; 0: nothing is known */
-    uint32_t scan_sequence; /* of the process; stays at 0 until it was scanned once */
+    uint32_t scan_sequence; /* of the process; 0 until its first scan is complete */
     uint32_t n_nodes;
-    SchedNumaNode nodes[SCHED_NUMA_NODES_MAX]; /* ascending; those that are online */
+    SchedNumaNode nodes[SCHED_NUMA_NODES_MAX]; /* online nodes, ascending */
 } SchedNuma;
 
-/* Parses the whole file. Returns 0; -ENOENT when it says nothing of NUMA: the kernel was built without, or it is the
- * file of a thread without memory of its own; -EINVAL when what it says is not of the form, or is cut. *ret is
- * written anyhow. */
+/* Parses the whole file. Returns 0; -ENOENT if it has no NUMA fields, because the kernel was built without
+ * them or the thread has no memory of its own; -EINVAL if the NUMA fields are malformed or the text is cut.
+ * *ret is written in all cases. */
 int sched_numa_parse(const char *text, SchedNuma *ret);
 
-/* The group in /proc/PID/status or that of a thread; 0: none. Returns 0, or -ENOENT when there is no such line. */
+/* Finds the NUMA group in the status file of a process or thread; 0: none. Returns 0, or -ENOENT
+ * without one. */
 int sched_numa_parse_status(const char *text, pid_t *ret);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What stands where depends on the version and on the number of fields, because patched kernels have added fields
- * without a number of their own (a "16" with seven more at the end of the CPU line exists).
+/* Field positions depend on the version and on the number of fields, because patched kernels have added
+ * fields without changing the version (a "16" with seven more at the end of the CPU line exists).
  *
  *     version       fields of a cpu line   run, wait
  *     14            12                     10, 11     three counters of sched_yield() come first
  *     15, 16, 17    9 or more              7, 8
  *
- * Domain lines (36 numbers in 14 and 15; another order in 16; a name and 45 in 17) are not looked at: they count only
- * with sched_schedstats=1. A version of the future is refused rather than guessed. */
+ * Domain lines (36 numbers in 14 and 15; another order in 16; a name and 45 in 17) are ignored: they count
+ * only with sched_schedstats=1. A newer version is refused rather than guessed at. */
 
 #include "kernel/schedstat.h"
 

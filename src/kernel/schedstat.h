@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* /proc/schedstat: how long each CPU ran tasks, and how long tasks waited for it (P1). */
+/* /proc/schedstat: how long each CPU ran tasks, and how long tasks waited for it (P1, overload map). */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -11,8 +11,8 @@
 
 typedef struct SchedstatCpu {
     uint32_t cpu;
-    uint64_t run_nsec;  /* brought up to date only when the CPU switches tasks: a lone spinner looks idle */
-    uint64_t wait_nsec; /* summed over its tasks; counted when a task gets the CPU at last */
+    uint64_t run_nsec;  /* updated only when the CPU switches tasks: a lone spinner looks idle */
+    uint64_t wait_nsec; /* summed over its tasks; counted when a task finally gets the CPU */
 } SchedstatCpu;
 
 typedef struct Schedstat {
@@ -21,9 +21,9 @@ typedef struct Schedstat {
     size_t n_cpus, capacity;
 } Schedstat;
 
-/* Parses a whole file into *ret, which must be zeroed or hold an earlier result, whose memory is used again; its
- * numbers mean nothing when this fails. Returns 0, -ENOMEM, -EINVAL when the text is not of this form (a cut last
- * line included), or -EPROTONOSUPPORT when it says a version whose fields are not known. */
+/* Parses a whole file into *ret, which must be zeroed or hold an earlier result, whose memory is reused;
+ * after a failure its numbers are invalid. Returns 0; -ENOMEM; -EINVAL if the text does not have this form
+ * (also if the last line is cut); -EPROTONOSUPPORT if the version is one whose fields are not known. */
 int schedstat_parse(const char *text, Schedstat *ret);
 
 void schedstat_done(Schedstat *schedstat);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The file system and the number of the inode in it are those of one piece of memory on the whole machine, whatever
- * name each process has for it. */
+/* Device and inode identify a piece of memory machine-wide, whatever name each process has for it. */
 
 #include "kernel/shared-maps.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The first line of status is the name, where the kernel writes a newline as "\n" and a backslash as "\\", so that a
- * process cannot make up further lines. Keys are looked for at the start of a line only. */
+/* The first line of status is the name. The kernel escapes newline as "\n" and backslash as "\\" in it, so
+ * that a process cannot forge further lines. Keys are matched at the start of a line only. */
 
 #include "kernel/taskstat.h"
 

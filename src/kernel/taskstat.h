@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What is read of one thread besides its stat (kernel/procstat.h): schedstat and status. */
+/* The files of one thread that are read besides its stat (kernel/procstat.h): schedstat and status. */
 
 #include "base/scan.h"
 
@@ -12,11 +12,12 @@
 /* Room for "run wait slices\n": three numbers of at most 20 digits. */
 #define TASKSTAT_SCHEDSTAT_SIZE 80U
 
-/* Room for /proc/PID/status: 50 lines, of which the lists of CPUs and nodes may be long. */
+/* Room for /proc/PID/status: 50 lines, where the lists of CPUs and nodes may be long. */
 #define TASKSTAT_STATUS_SIZE 32768U
 
-/* Parses /proc/PID/task/TID/schedstat: time on a CPU and time runnable but waiting, in nanoseconds. False when the
- * text is not of this form; a number that may have been cut counts as that. Inline: once per thread and tick. */
+/* Parses /proc/PID/task/TID/schedstat: time on a CPU and run delay, in nanoseconds. Returns false if the text
+ * does not have this form, also if the last number may be cut. Inline because it runs for every thread in
+ * every tick. */
 static inline bool taskstat_parse_schedstat(const char *text, uint64_t *ret_run_nsec, uint64_t *ret_wait_nsec)
 {
     uint64_t run, wait, slices;
@@ -29,8 +30,8 @@ static inline bool taskstat_parse_schedstat(const char *text, uint64_t *ret_run_
     return true;
 }
 
-/* What is behind `key` ("Uid:\t") in the first line of /proc/PID/status that begins with it; NULL when there is none or
- * the line is not complete. */
+/* Returns the text after `key` (such as "Uid:\t") in the first line of /proc/PID/status that begins with it,
+ * or NULL if there is none or that line is incomplete. */
 const char *taskstat_find_value(const char *text, const char *key);
 
 typedef struct TaskStatus {
@@ -38,6 +39,6 @@ typedef struct TaskStatus {
     const char *cpus_allowed; /* as a list; points into the text */
 } TaskStatus;
 
-/* Parses /proc/PID/status: the lines Uid and Cpus_allowed_list, the latter is terminated in place. Returns 0, or
- * -EINVAL when one of them is missing or not of its form. */
+/* Parses the lines Uid and Cpus_allowed_list of /proc/PID/status; terminates the latter in place. Returns 0,
+ * or -EINVAL if one of them is missing or malformed. */
 int taskstat_parse_status(char *text, TaskStatus *ret);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* `mount -t cpuset none /dev/cpuset` and `mount -t cgroup -o cpuset,noprefix none /dev/cpuset` mount the same thing,
- * which mountinfo shows as
+/* `mount -t cpuset none /dev/cpuset` and `mount -t cgroup -o cpuset,noprefix none /dev/cpuset` mount the same
+ * thing, which mountinfo shows as
  *
  *     36 25 0:31 / /dev/cpuset rw,relatime shared:7 - cgroup none rw,cpuset,noprefix
  *
- * The names of the files belong to the hierarchy and not to the mount: while it is mounted anywhere with names like
- * cpuset.cpus, both commands succeed and show these names. So there is never more than one of the two. */
+ * The file names belong to the hierarchy, not to the mount: while it is mounted anywhere with names like
+ * cpuset.cpus, both commands succeed and show these names. So only one of the two forms exists at a time. */
 
 #include "kernel/cgroup/cpusets.h"
 
@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Whether `word` is what stands at `at`, up to a blank or the end. */
+/* Whether the word at `at`, which ends at a blank or the end, is `word`. */
 static bool is_word(const char *at, const char *word)
 {
     size_t len = strcspn(at, " ");
@@ -37,7 +37,7 @@ int cpusets_parse_mount(const char *line)
     line = scan_next_word(line);
     if (!is_word(line, "/dev/cpuset"))
         return -ENOENT;
-    /* Any number of words, and the "-" behind them. */
+    /* Any number of words, then the "-". */
     while (*line && !is_word(line, "-"))
         line = scan_next_word(line);
     return *line && is_word(root, "/") && is_word(scan_next_word(line), "cgroup") &&
@@ -45,7 +45,7 @@ int cpusets_parse_mount(const char *line)
            cgroup_list_has(options + 1, strlen(options + 1), "noprefix");
 }
 
-/* Of several mounts at one place the last is on top. */
+/* Of several mounts at one place, the last is on top. */
 static int add_mount(void *userdata, const char *line)
 {
     bool *mounted = userdata;
@@ -62,7 +62,7 @@ CpusetsV1 cpusets_v1(int root_fd)
 
     if (faccessat(root_fd, "sys/fs/cgroup/cpuset/cpuset.cpus", F_OK, 0) == 0)
         return CPUSETS_V1_CGROUP;
-    /* The file says that no mount over /dev hides it, mountinfo that it is no file of somebody else's. */
+    /* The file shows that no mount over /dev hides the cpusets, mountinfo that it is one of theirs. */
     if (faccessat(root_fd, "dev/cpuset/cpus", F_OK, 0) == 0 &&
         lines_read(root_fd, "proc/self/mountinfo", add_mount, &mounted) == 0 && mounted)
         return CPUSETS_V1_DEV;

@@ -4,13 +4,13 @@
 /* Where the cpuset controller of version 1 is mounted. */
 
 typedef enum CpusetsV1 {
-    CPUSETS_V1_NONE,   /* nowhere: it is on version 2, or there is none */
+    CPUSETS_V1_NONE,   /* nowhere: the controller is on version 2, or there is none */
     CPUSETS_V1_CGROUP, /* at sys/fs/cgroup/cpuset, with files named cpuset.cpus */
-    CPUSETS_V1_DEV,    /* at dev/cpuset, with files named cpus: the cpuset file system of before cgroups */
+    CPUSETS_V1_DEV,    /* at dev/cpuset, with files named cpus: the cpuset file system from before cgroups */
 } CpusetsV1;
 
 CpusetsV1 cpusets_v1(int root_fd);
 
-/* Whether a line of /proc/PID/mountinfo, without its newline, mounts the cpuset file system at /dev/cpuset: 1, 0 when
- * it mounts something else there, -ENOENT when it is about another place or not of its form. */
+/* Whether a line of /proc/PID/mountinfo, without its newline, mounts the cpuset file system at /dev/cpuset: 1
+ * if so; 0 if it mounts something else there; -ENOENT if it is about another place or malformed. */
 int cpusets_parse_mount(const char *line);

@@ -54,7 +54,7 @@ int cgroup_parse(char *text, CgroupPaths *ret)
     if (line == text)
         return -EINVAL;
 
-    /* In a hybrid layout nobody may be using the unified hierarchy: then everything is in its root. */
+    /* In a hybrid layout the unified hierarchy may be unused; everything is then in its root. */
     ret->main = !is_root(unified) ? unified : !is_root(systemd) ? systemd : cpu ? cpu : "/";
     ret->cpuset = cpuset ? cpuset : unified ? unified : "/";
     return 0;

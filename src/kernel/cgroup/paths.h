@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which control groups a process is in. */
+/* The control groups of a process. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,14 +10,14 @@
 #define CGROUP_TEXT_SIZE 16384U
 
 typedef struct CgroupPaths {
-    const char
-        *main; /* the one shown and matched: unified, else systemd's, else that of the cpu controller; "/" */
+    const char *main;   /* shown and matched: unified, else systemd's, else that of the cpu controller; "/" */
     const char *cpuset; /* in the hierarchy with the cpuset controller */
 } CgroupPaths;
 
-/* Parses /proc/PID/cgroup; the paths point into the text, whose lines are terminated in place. Every path begins with
- * "/" and has no trailing " (deleted)". Returns 0, or -EINVAL when a line is not of this form or there is none. */
+/* Parses /proc/PID/cgroup; the paths point into the text, whose lines are terminated in place. Every path
+ * begins with "/" and has no trailing " (deleted)". Returns 0, or -EINVAL if a line is malformed or there is
+ * none. */
 int cgroup_parse(char *text, CgroupPaths *ret);
 
-/* Whether the comma-separated `list` of length `len` has `name` in it. */
+/* Whether the comma-separated `list` of length `len` contains `name`. */
 bool cgroup_list_has(const char *list, size_t len, const char *name);
