@@ -35,7 +35,7 @@ typedef struct PageMount {
 
 /* File systems that live in memory. */
 typedef struct PageMounts {
-    uint64_t internal; /* that of memfd, SysV and shared anonymous memory, which no list of mounts shows */
+    uint64_t internal; /* device of memfd, SysV and shared anonymous memory; in no mountinfo */
     PageMount *list;
     size_t n, capacity;
 } PageMounts;

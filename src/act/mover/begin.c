@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What comes before the walk proper: is it the process that is meant, what is there to look at, how much must stay
- * free; and the short way for small processes. */
+/* The start of a walk: checks that it is the right process, finds what there is to examine and how much must
+ * stay free, and moves small processes in one call. */
 
 #include "act/mover/walk-internal.h"
 #include "base/parse.h"
@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-/* Mappings up to this size are looked at page by page. */
+/* Mappings up to this size are examined page by page. */
 #define THOROUGH_BYTES (8U * WALK_BLOCK_BYTES)
 
 #define ZONEINFO_MAX ((size_t)4 << 20)
@@ -42,15 +42,15 @@ static MoverOutcome read_guard(Walk *w)
     return MOVER_DONE;
 }
 
-/* What cannot be moved is counted by one of the walks of an order: by the only one that has come to it, or the
- * first. */
+/* Counts memory that cannot be moved. One of the walks of a request counts it: if `sent`, the only one that
+ * comes to it; otherwise, and for lines that do not parse, the first. */
 static void refuse(Walk *w, MoverReason reason, uint64_t bytes)
 {
     if (w->part == 0 || (w->order->sent && reason != MOVER_REASON_FOREIGN))
         w->account.refused_bytes[reason] += bytes;
 }
 
-/* Takes in a piece of a mapping. */
+/* Adds part of a mapping as a region, or counts it as refused. */
 static int add_region(Walk *w, const PageMapping *mapping, uint64_t start, uint64_t end)
 {
     static const MoverReason reasons[] = {
@@ -72,7 +72,7 @@ static int add_region(Walk *w, const PageMapping *mapping, uint64_t start, uint6
                   (WalkRegion){.start = start, .end = end, .thorough = end - start <= THOROUGH_BYTES});
 }
 
-/* Cuts a mapping to what is ordered; *range is the first range that may be in it. */
+/* Cuts a mapping to the requested ranges; *range is the first range that may overlap it. */
 static int add_mapping(Walk *w, const PageMapping *mapping, size_t *range)
 {
     const MoverOrder *order = w->order;
@@ -96,12 +96,12 @@ static int add_mapping(Walk *w, const PageMapping *mapping, size_t *range)
     return 0;
 }
 
-/* maps may have a hundred megabytes, of names as long as a path can be, and every mover of an order reads it; a
- * mapping that can be moved is 24 bytes. */
+/* State of reading maps line by line. The file may have a hundred megabytes, with names as long as a path can
+ * be, and every walk of a request reads it; a mapping that can be moved takes 24 bytes. */
 typedef struct Reading {
     Walk *w;
     PageMounts mounts;
-    size_t range; /* the first that may be in the next mapping */
+    size_t range; /* the first that may overlap the next mapping */
 } Reading;
 
 static void reading_done(Reading *reading)
@@ -156,8 +156,8 @@ static MoverOutcome read_regions(Walk *w)
  * Small processes
  */
 
-/* Whether all the memory there may be can be asked for in one call, and all the process has, programs and libraries
- * included, be moved in one. */
+/* Whether one call can query all memory that may be there, and one call can move all the process has,
+ * including programs and libraries. */
 static bool is_small(Walk *w)
 {
     CLEANUP_FREE char *text = NULL;
@@ -173,7 +173,7 @@ static bool is_small(Walk *w)
            stat.rss_pages <= w->node->pages_limit;
 }
 
-/* Asks for all pages, keeps those that are elsewhere, and notes where. */
+/* Queries all pages, keeps those that are elsewhere, and collects their nodes. */
 static MoverOutcome find_misplaced(Walk *w, hwloc_bitmap_t from_os, size_t *ret_n)
 {
     WalkNode *node = w->node;
@@ -193,8 +193,8 @@ static MoverOutcome find_misplaced(Walk *w, hwloc_bitmap_t from_os, size_t *ret_
     return MOVER_DONE;
 }
 
-/* Moves a small process by one migrate_pages(2), which takes along what it touches in between, and its own pages of
- * files. What that leaves, the walk that follows moves or has refused by name. */
+/* Moves a small process with one migrate_pages(2), which includes pages it touches in the meantime and file
+ * pages that only it maps. The walk that follows moves what is left, or counts it as refused. */
 static MoverOutcome migrate_small(Walk *w)
 {
     CLEANUP_BITMAP hwloc_bitmap_t from_os = hwloc_bitmap_alloc();

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Which blocks a walk takes, alone or with others that share its part.
+/* Decides which blocks a walk takes, alone or with others that share its part.
  *
- * They take from one place, each the next few when it is done with its last ones. Dealing blocks out beforehand, by
- * address, was rejected: memory that was interleaved in 2 MB blocks over two nodes and is to come to one of them would
- * be every second block, and all of it one thread's.
+ * All take from one place, each the next few blocks when it is done with its last ones. Dealing blocks out
+ * beforehand, by address, was rejected: of memory that was interleaved in 2 MB blocks over two nodes and is
+ * to move to one of them, every second block has to move, and one thread would get all of them.
  *
- * Example: 16 blocks for two are taken two at a time, so that the last to end is behind by two at most. 100000
- * blocks are taken four at a time: asking where they are then costs a call for twenty pages. */
+ * Example: two walks take 16 blocks two at a time, so the last to finish is behind by two at most. They take
+ * 100000 blocks four at a time; locating these then costs one call for twenty pages. */
 
 #include "act/mover/walk-internal.h"
 
-/* Of blocks that are shared: so many at a time at most, and each gets so many portions if there are enough. */
+/* Most shared blocks to take at a time, and the portions each walk gets if there are enough blocks. */
 #define SHARE_MAX      4U
 #define SHARE_PORTIONS 4U
 
-/* Moves past the next block of the walk's part; false: there is none. */
+/* Moves past the next block of the walk's part; returns false if there is none. */
 static bool next_block(const Walk *w, uint64_t page_bytes, WalkPlace *place, WalkBlock *ret)
 {
     while (place->region < w->n_regions) {

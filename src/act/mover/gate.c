@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Example of the line, at 2 MB a second, with an empty bucket: the first one wants 2 MB and is told to wait a second,
- * the next one wants 4 KB and is told 1.002 s. Were it let in as soon as there are 4 KB, threads with small pages would
- * keep the bucket from ever holding a huge one.
+/* Example of the line, at 2 MB per second with an empty bucket: the first thread wants 2 MB and is told to
+ * wait a second; the next wants 4 KB and is told 1.002 s. If it were let in as soon as there are 4 KB,
+ * threads with small pages would keep the bucket from ever holding a huge page.
  *
- * Example of the room: two threads see 40 MiB. The first one enters with 30, so the second one gets 10. A third one
- * looks when 20 of the 30 have arrived and sees 20; it may count on none, since 30 + 10 are under way. When they are
- * over, the 40 count as used against it still, for it may have looked before they came; what the next look shows
- * includes them. */
+ * Example of the room: two threads see 40 MiB. The first enters with 30, so the second gets 10. A third looks
+ * when 20 of the 30 have arrived and sees 20; it may count on none, since 30 + 10 are under way. When those
+ * are over, the 40 still count against the third thread, which may have looked before they arrived. What it
+ * sees the next time it looks includes them. */
 
 #include "act/mover/gate.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Jobs: orders, and their parts, some for each node. */
+/* Jobs: migration requests and their parts, several for each node. */
 
 #include "act/mover/internal.h"
 
@@ -24,7 +24,7 @@ MoverJob *mover_job_unref(MoverJob *job)
 {
     if (!job || --job->n_ref > 0)
         return NULL;
-    /* Later lanes use what is the first one's. */
+    /* Later lanes use what belongs to the first lane, so they are freed before it. */
     for (uint32_t i = job->parts ? job->n_parts : 0; i-- > 0;) {
         walk_free(job->parts[i].walk);
         hwloc_bitmap_free(job->parts[i].accept_os);
@@ -37,8 +37,8 @@ MoverJob *mover_job_unref(MoverJob *job)
     return NULL;
 }
 
-/* Where the memory of a part may stay: only on its node when it is to be striped or was sent there, else on any of
- * the nodes. */
+/* Collects the nodes on which memory of a part may stay: only its own node if the request is `stripe` or
+ * `sent`, else any of the target nodes. */
 static int fill_accept(const Mover *mover, const MoverJob *job, NodeIx node, hwloc_bitmap_t ret)
 {
     const TopologyNode *nodes = mover->topology->nodes;
@@ -51,7 +51,7 @@ static int fill_accept(const Mover *mover, const MoverJob *job, NodeIx node, hwl
     return 0;
 }
 
-/* The CPUs of nodes that help a part. */
+/* Collects the CPUs of nodes that help a part. */
 static int fill_help(const Mover *mover, const MoverJob *job, NodeIx node, hwloc_bitmap_t ret)
 {
     hwloc_const_bitmap_t help = job->order.help_nodes;
@@ -116,7 +116,7 @@ int mover_job_new(const Mover *mover, const MoverOrder *order, MoverJob **ret)
     job->order.to_nodes = job->to_nodes;
     job->result = (MoverResult){.pid = order->pid, .start_ticks = order->start_ticks};
     r = make_parts(mover, job);
-    job->order.help_nodes = NULL; /* the caller's */
+    job->order.help_nodes = NULL; /* belongs to the caller */
     if (r < 0)
         return r;
     *ret = TAKE_PTR(job);
@@ -179,7 +179,7 @@ void mover_part_finish(Mover *mover, MoverPart *part, MoverOutcome outcome, int 
     mover->total.n_outcome[result->outcome]++;
     DL_DELETE(mover->jobs, job);
     DL_APPEND(mover->finished, job);
-    /* It cannot fail: its count is far from its end. */
+    /* Cannot fail: the counter is far from its maximum. */
     (void)!write(mover->event_fd, &one, sizeof(one));
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Orders, and the threads that carry them out.
+/* Migration requests, and the threads that carry them out.
  *
  *     submit --> job --> a part for each node --> the queue of the node --> one of its workers:
  *                 |        |                         ^   ^                  a step of the part's walk
@@ -10,10 +10,10 @@
  *                 |
  *                 `--> finished jobs --> collect
  *
- * One lock guards everything but what a worker has in hand: its walk and its WalkNode; what walks share, and the
- * gate of a node, have their own. Steps take turns, so that a small order does not wait for a large one. A worker
- * that hangs in the kernel cannot be ended: it is given up, and keeps the job it was at and the mover itself (n_ref)
- * alive until it comes back, or for ever. */
+ * One lock guards everything except the walk and the WalkNode that a worker is using; state that walks share
+ * and the gate of a node have their own locks. Steps take turns, so that a small request does not wait for a
+ * large one. A worker that hangs in the kernel cannot be ended. It is given up, and keeps its job and the
+ * mover itself (n_ref) alive until it returns, or forever. */
 
 #include "act/mover/internal.h"
 #include "base/time.h"
@@ -22,7 +22,8 @@
 #include <sys/eventfd.h>
 #include <utlist.h>
 
-/* What the largest machines of today have in one mapping; only what is larger than the machine, too, is refused. */
+/* The size of the largest mappings on today's machines. A mapping is refused only if it is larger than this
+ * and than the machine's memory. */
 #define VAST_BYTES_MIN (UINT64_C(1) << 40)
 
 const char *const mover_reason_names[] = {
@@ -54,8 +55,8 @@ static uint64_t memory_of(const Topology *topology)
     return sum;
 }
 
-/* How many threads may move to a node on its CPUs: what its target leaves idle while it waits for its memory is at
- * most a few CPUs, so half of them, but two if there are two. */
+/* How many threads may move to a node on its CPUs. A target that waits for its memory leaves at most a few
+ * CPUs idle, so half of the CPUs, but two if there are two. */
 static uint32_t count_lanes(const Topology *topology, uint32_t node)
 {
     int n = hwloc_bitmap_weight(topology->nodes[node].cpus);
@@ -120,7 +121,7 @@ int mover_new(const MoverOps *ops, void *context, int root_fd, Topology *topolog
     return MIN(r, 0);
 }
 
-/* Waits for a thread until the time is up, and from then on for none that is at something. */
+/* Waits for a thread until `until_usec`. From then on, gives up threads that are in a step instead. */
 static void end_worker(Mover *mover, MoverWorker *worker, uint64_t until_usec, bool *late)
 {
     while (!worker->left && !*late)
@@ -129,7 +130,7 @@ static void end_worker(Mover *mover, MoverWorker *worker, uint64_t until_usec, b
         mover_worker_give_up(mover, worker);
         return;
     }
-    /* Done, or just waking up: nothing it waits for but the lock. */
+    /* The thread has ended or is waking up, and needs nothing but the lock. */
     (void)pthread_mutex_unlock(&mover->lock);
     (void)pthread_join(worker->thread, NULL);
     (void)pthread_mutex_lock(&mover->lock);
@@ -170,7 +171,7 @@ Mover *mover_free(Mover *mover)
     end_threads(mover);
     free_jobs(mover->jobs);
     free_jobs(mover->finished);
-    /* References are for this thread to count; a worker that was given up does not look at it. */
+    /* Only this thread changes the reference count; a worker that was given up does not use the topology. */
     mover->topology = topology_unref(mover->topology);
     mover_unref_and_unlock(mover);
     return NULL;
@@ -193,7 +194,7 @@ void mover_tend(Mover *mover, uint64_t now_usec)
                 now_usec > seat->workers[k]->heard_usec + MOVER_HANG_USEC &&
                 mover->n_hanging < MOVER_HANGING_MAX)
                 mover_worker_give_up(mover, seat->workers[k]);
-        /* When that fails, the next call tries again. */
+        /* If that fails, the next call tries again. */
         if (seat->queue && mover_worker_need(mover, node) == 0)
             mover_worker_call(mover, node);
     }
@@ -274,7 +275,7 @@ int mover_cancel(Mover *mover, uint64_t id)
     return job ? 0 : -ESRCH;
 }
 
-/* Adds what parts that are not over have done. */
+/* Adds what the parts still open have done. */
 static void add_running(const MoverJob *job, MoverAccount *to)
 {
     for (uint32_t i = 0; i < job->n_parts; i++)

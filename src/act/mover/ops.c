@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Both calls take a bare number, and numbers are used again; so a descriptor of the process is held. Whoever finds it
- * alive before a call and after it has had that process in between: a number is not given away before its process is
- * dead.
+/* move_pages(2) and migrate_pages(2) take a bare PID, and PIDs are reused, so a pidfd is held. If it shows
+ * the process alive before and after a call, the call was about that process: its PID is not reused while it
+ * lives.
  *
- * migrate_pages(2) moves what others map as well if the caller has CAP_SYS_NICE, which a daemon that places has: the C
- * library of every process would follow whichever small process moved last. It would also move memory out of the
- * target's cpuset. So a thread puts that capability down for the length of the call. */
+ * migrate_pages(2) also moves pages that others map if the caller has CAP_SYS_NICE, which a daemon that
+ * places threads has. The C library of every process would then follow whichever small process moved last,
+ * and memory would leave the target's cpuset. So the thread drops that capability for the length of the
+ * call. */
 
 #include "act/mover/ops.h"
 
@@ -26,8 +27,8 @@
 
 #define WORD_BITS (8U * sizeof(unsigned long))
 
-/* What libnuma hands to the kernel is as long as the kernel's own node masks: at most 1024 bits; four times that if it
- * could not find out. */
+/* libnuma passes masks as long as the kernel's own node masks: at most 1024 bits, or four times that if
+ * libnuma could not find out. */
 #define MASK_WORDS (4096U / WORD_BITS + 1U)
 #define CPU_WORDS  ((PARSE_CPU_MAX + 1U) / WORD_BITS)
 
@@ -50,7 +51,8 @@ static bool ops_is_alive(void *context, int process_fd)
     return poll(&pfd, 1, 0) == 0;
 }
 
-/* The start time is read while the descriptor is held: if the process is alive after that, it is that one's. */
+/* The start time is read while the descriptor is held: if the process is alive after that, the time is its
+ * own. */
 static int ops_open_process(void *context, pid_t pid, uint64_t start_ticks)
 {
     CLEANUP_CLOSE int fd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -58,7 +60,7 @@ static int ops_open_process(void *context, pid_t pid, uint64_t start_ticks)
     int r;
 
     if (fd < 0)
-        return errno == EINVAL || errno == ENOENT ? -ESRCH : -errno; /* a thread's number by now */
+        return errno == EINVAL || errno == ENOENT ? -ESRCH : -errno; /* now the number of a thread */
     r = procstat_read_task(*(const int *)context, pid, 0, &stat);
     if (r < 0)
         return r == -ENOENT ? -ESRCH : r;
@@ -75,7 +77,7 @@ static long ops_move_pages(void *context, pid_t pid, size_t n, void **pages, con
     return r < 0 ? -errno : r;
 }
 
-/* Of the calling thread alone: the C library's wrapper is left aside. */
+/* Gets or sets the capabilities of the calling thread only, without the C library's wrapper. */
 static int swap_capabilities(struct __user_cap_data_struct data[2], bool set)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -86,7 +88,7 @@ static int swap_capabilities(struct __user_cap_data_struct data[2], bool set)
 static long migrate(pid_t pid, hwloc_const_bitmap_t from_os, uint32_t to_os)
 {
     unsigned long from_words[MASK_WORDS], to_words[MASK_WORDS] = {0};
-    /* Not numa_allocate_nodemask(), which ends the process when memory is out. */
+    /* Not numa_allocate_nodemask(), which ends the process when out of memory. */
     struct bitmask from = {.size = MASK_WORDS * WORD_BITS, .maskp = from_words};
     struct bitmask to = {.size = MASK_WORDS * WORD_BITS, .maskp = to_words};
     long r;
@@ -114,7 +116,7 @@ static long ops_migrate_pages(void *context, pid_t pid, hwloc_const_bitmap_t fro
     if (r < 0)
         return r;
     r = migrate(pid, from_os, to_os);
-    /* What was permitted may always be made effective again. */
+    /* Permitted capabilities may always be made effective again. */
     (void)swap_capabilities(before, true);
     return r;
 }

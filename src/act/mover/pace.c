@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Pacing. Example: 64 pages took 100 us, so 6400 would take 10 ms; but it goes up by doubling only, since the first
- * pages may have been the cheap ones: 128. If those take 40 ms, 32 are next.
+/* Pacing. Example: if 64 pages took 100 us, 6400 would take 10 ms. But the limit only doubles, to 128,
+ * because the first pages may have been the cheap ones. If those take 40 ms, 32 are next.
  *
- * The bucket: at 1280 MB a second 128 MB may go at once, and after that 1.28 MB each millisecond. Over any time T no
- * more than burst + rate * T goes (I5). Rates may change from one job to the next, and what was saved up at a higher
- * rate is cut to the lower one's burst. */
+ * The bucket: at 1280 MB per second, 128 MB may go at once, and after that 1.28 MB each millisecond. Over any
+ * time T, no more than burst + rate * T goes (I5). The rate may change from one job to the next; what was
+ * saved up at a higher rate is cut to the burst of the lower one. */
 
 #include "act/mover/pace.h"
 
@@ -23,7 +23,7 @@ uint32_t mover_pace_next(uint32_t limit, size_t n, uint64_t took_usec, uint32_t 
 {
     uint64_t fits = took_usec == 0 ? UINT64_MAX : (uint64_t)n * MOVER_AIM_USEC / took_usec;
 
-    /* A call of fewer than were allowed says nothing about more. */
+    /* A call with fewer pages than allowed says nothing about more. */
     if (fits > limit && n < limit)
         fits = limit;
     return (uint32_t)CLAMP(MIN(fits, (uint64_t)limit * 2), 1U, (uint64_t)max);
@@ -48,7 +48,7 @@ void mover_bucket_take(Bucket *bucket, uint64_t rate_bytes, uint64_t bytes, uint
     bucket_take(bucket, rate_bytes, mover_bucket_burst(rate_bytes), bytes, now_usec);
 }
 
-/* When it is looked at next, it is cut to the burst. */
+/* The next look cuts it to the burst. */
 void mover_bucket_return(Bucket *bucket, uint64_t bytes)
 {
     bucket->level += MIN(bytes, UINT64_MAX - bucket->level);

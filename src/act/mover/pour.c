@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Asking where pages are, and moving them: in calls that take some ten milliseconds, within what the rate and the room
- * on the node allow (act/mover/gate.h). The calls themselves are told of in tests/vm/contract/contract-move-pages.c. */
+/* Queries where pages are and moves them, in calls that take some ten milliseconds, within the rate limit and
+ * the room on the node (act/mover/gate.h). tests/vm/contract/contract-move-pages.c describes the system
+ * calls. */
 
 #include "act/mover/walk-internal.h"
 
@@ -22,7 +23,7 @@ MoverOutcome walk_judge(Walk *w, int error)
     case -EACCES:
         return MOVER_OUTSIDE;
     case -EPERM:
-    case -EINVAL: /* a kernel thread, or one whose memory is gone already */
+    case -EINVAL: /* a kernel thread, or a process whose memory is gone already */
         return MOVER_DENIED;
     default:
         return walk_fail(w, error);
@@ -62,7 +63,7 @@ bool walk_misplaced(const Walk *w, int status)
 
 void walk_put_page(WalkNode *node, size_t *n, uint64_t address, size_t block)
 {
-    /* Addresses of another process. */
+    /* Addresses in another process. */
     node->pages[*n] = (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr) */
     node->owner[*n] = (uint8_t)block;
     (*n)++;
@@ -93,7 +94,7 @@ uint64_t walk_rate(const Walk *w)
     return host == 0 || (own != 0 && own < host) ? own : host;
 }
 
-/* Pauses; false: to be stopped. */
+/* Pauses; returns false if the walk should stop. */
 static bool pause_for(Walk *w, uint64_t usec)
 {
     w->host->pause(w->host->userdata, usec);
@@ -132,7 +133,7 @@ static int read_room(const Walk *w, uint64_t *ret)
     return 0;
 }
 
-/* Room for some of them, 0 unless the outcome is DONE. */
+/* Reserves room for up to `n` pages; *ret_n is 0 unless the outcome is DONE. */
 static MoverOutcome take_room(Walk *w, size_t n, uint64_t bytes, size_t *ret_n)
 {
     WalkNode *node = w->node;
@@ -151,7 +152,7 @@ static MoverOutcome take_room(Walk *w, size_t n, uint64_t bytes, size_t *ret_n)
             return MOVER_DONE;
         if (room < bytes)
             return MOVER_NO_ROOM;
-        /* Others are filling it, and may leave some. */
+        /* Other threads are filling it, and may leave some. */
         if (!pause_for(w, MOVER_AIM_USEC))
             return MOVER_CANCELLED;
     }
@@ -183,11 +184,11 @@ void walk_leave(Walk *w)
     mover_gate_leave(w->node->gate, &w->node->pass);
 }
 
-/* After a call that left pages. The kernel queues pages that follow each other and moves them together. When that
- * leaves some, it says nothing of any page of that queue, and does not even look at what comes after the one behind it,
- * of which it speaks. So: the silence from the first page nothing is said of to the next of which something is, is what
- * was tried; now it is asked which of those came along. What is behind was not tried. Returns, in *ret_n, how many
- * of the `n` were. */
+/* Completes status[] after a call that left pages. The kernel queues consecutive pages and moves them
+ * together. If some of them could not be moved, it sets no status for any page of the queue; it sets the
+ * status of the page after the queue, and stops there. So the first run of pages without a status is the
+ * queue that was tried, and a query shows which of those moved. Pages beyond the one after it were not tried.
+ * *ret_n is how many of the `n` pages were. */
 static MoverOutcome settle(Walk *w, size_t first, size_t n, int error, size_t *ret_n)
 {
     WalkNode *node = w->node;
@@ -220,8 +221,8 @@ void walk_count_call(Walk *w, uint64_t took_usec)
     w->account.longest_usec = MAX(w->account.longest_usec, took_usec);
 }
 
-/* How many the next call may move. Of what is called huge not all may be; so that limit goes down at once, but up only
- * when all were. */
+/* Sets how many pages the next call may move. Not all blocks moved as huge pages may be huge, so that limit
+ * goes down at once, but up only when all were (find_huge() in walk.c). */
 static void set_pace(WalkNode *node, size_t n, uint64_t bytes, uint64_t took_usec)
 {
     if (bytes != WALK_BLOCK_BYTES) {
@@ -232,7 +233,7 @@ static void set_pace(WalkNode *node, size_t n, uint64_t bytes, uint64_t took_use
     node->blocks_limit = MIN(node->blocks_limit, node->blocks_next);
 }
 
-/* One call, for `n` pages of `bytes` each; *ret_n is how many of them it came to. */
+/* One call, for `n` pages of `bytes` each; *ret_n is how many of them it tried. */
 static MoverOutcome call(Walk *w, size_t first, size_t n, uint64_t bytes, size_t *ret_n)
 {
     WalkNode *node = w->node;

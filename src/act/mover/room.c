@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Example: a node of 16 GiB with 2 GiB free and a high watermark of 100 MiB, of which 10 % stay free: 2048 - 100 - 1638
- * = 310 MiB may come.
+/* Example: of a node of 16 GiB with 2 GiB free and a high watermark of 100 MiB, 10 % stay free: 2048 - 100 -
+ * 1638 = 310 MiB may come.
  *
- * By the kernel's rule the page cache counts as used. Where it fills the node, nothing may come then, although the
- * kernel would drop cold, clean pages for whoever asks: hence spend_cache, for the caller to choose. */
+ * By the kernel's rule the page cache counts as used. Where it fills the node, nothing could come, although
+ * the kernel would drop cold, clean pages on demand. The caller may therefore set spend_cache. */
 
 #include "act/mover/room.h"
 
@@ -14,10 +14,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* More is not believed: 2^60 bytes. */
+/* Larger numbers are rejected: 2^60 bytes. */
 #define PAGES_MAX (UINT64_C(1) << 48)
 
-/* The number behind "key" and blanks, at the start of `line`, up to its end or a blank. */
+/* Parses the number after "key" and blanks at the start of `line`; it must end at a blank or the end of the
+ * line. */
 static bool number_of(const char *line, const char *key, uint64_t max, uint64_t *ret)
 {
     if (!scan_word(&line, key) || *line != ' ')
@@ -46,7 +47,7 @@ int mover_zoneinfo_parse(const char *text, uint32_t node, uint64_t *ret_high_pag
 
         if (strncmp(line, "Node ", 5) == 0)
             here = strncmp(line, head, strlen(head)) == 0;
-        /* The lists of each CPU have a "high:", too; that one has a colon. */
+        /* The per-CPU lists have a "high:" too, but with a colon. */
         if (here && number_of(line, "high", PAGES_MAX, &pages)) {
             sum += pages;
             found = true;
@@ -65,7 +66,7 @@ uint64_t mover_room(const NodeMemory *memory, const MoverGuard *guard)
     uint64_t have = guard->spend_cache ? node_memory_available(memory) : memory->free_bytes;
     const uint64_t keep[] = {
         guard->high_bytes,
-        /* In this order: a hundred times the memory of a node need not fit. */
+        /* In this order because a hundred times the memory of a node may overflow. */
         memory->total_bytes / 100 * MIN(guard->headroom_percent, 100U),
         guard->reserve_bytes,
     };

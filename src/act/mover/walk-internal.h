@@ -8,7 +8,7 @@
 #include <limits.h>
 #include <pthread.h>
 
-/* A status the kernel never gives. */
+/* A status that the kernel never returns. */
 #define WALK_UNSAID INT_MIN
 
 typedef enum WalkBlockState {
@@ -22,20 +22,20 @@ typedef struct WalkBlock {
     uint32_t n_pages;
     uint8_t tries; /* finished ones */
     bool thorough;
-    bool again; /* something may yet be moved */
+    bool again; /* another attempt may move more */
     WalkBlockState state;
-    uint64_t refused_bytes[MOVER_REASON_MAX]; /* in this try */
+    uint64_t refused_bytes[MOVER_REASON_MAX]; /* in this attempt */
 } WalkBlock;
 
 typedef struct WalkRegion {
     uint64_t start, end;
-    bool thorough; /* looked at page by page */
+    bool thorough; /* examined page by page */
 } WalkRegion;
 
-/* How far the regions were taken. */
+/* How far the blocks of the regions have been taken. */
 typedef struct WalkPlace {
     size_t region;
-    uint64_t at; /* the next address in it; 0: its start */
+    uint64_t at; /* next address in it; 0: its start */
 } WalkPlace;
 
 typedef enum WalkPhase {
@@ -55,51 +55,51 @@ struct Walk {
     int process_fd;
     int error; /* of MOVER_FAILED */
     MoverGuard guard;
-    bool hugetlb;         /* it has such pages */
-    bool small;           /* it was moved as a whole */
-    unsigned n_exhausted; /* the last so many calls found no memory */
-    /* Of the lead. Once it has begun, only the place changes: */
+    bool hugetlb;         /* the process has such pages */
+    bool small;           /* the process was moved as a whole */
+    unsigned n_exhausted; /* calls in a row that found no memory */
+    /* Used in the lead only. Once the walk has begun, only the place changes: */
     WalkRegion *regions;
     size_t n_regions, regions_capacity;
     size_t share;         /* blocks to take at a time */
-    pthread_mutex_t lock; /* over: */
+    pthread_mutex_t lock; /* guards: */
     WalkPlace place;
     WalkBlock *again;
     size_t n_again, again_capacity;
-    size_t again_first; /* those before are done */
-    uint8_t round;      /* of tries */
+    size_t again_first; /* those before it are done */
+    uint8_t round;      /* of attempts */
     WalkBlock blocks[WALK_BLOCKS];
     size_t n_blocks;
     MoverAccount account;
 };
 
-/* mover/begin.c: finds the process and what there is to look at, and moves it at once when it is small. */
+/* mover/begin.c: checks the process, finds what to examine, and moves a small process at once. */
 MoverOutcome walk_begin(Walk *w);
 
-/* mover/course.c: takes the next blocks, at most `max`, and hands them to nobody else. */
+/* mover/course.c: takes the next blocks, at most `max`, exclusively. */
 void walk_take(Walk *w, size_t max);
 
 /* mover/pour.c. Functions that return an outcome: MOVER_DONE means go on. */
 
 MoverOutcome walk_fail(Walk *w, int error);
-/* What an errno of either call means for the order. */
+/* Maps the errno of a failed call to the outcome of the request. */
 MoverOutcome walk_judge(Walk *w, int error);
 bool walk_go_on(Walk *w);
-/* Whether a page with this status is where it should not be. */
+/* Whether a page with this status is on a wrong node. */
 bool walk_misplaced(const Walk *w, int status);
-/* Appends a page to the *n that the node has noted. */
+/* Appends a page to the first *n of the node's arrays, and counts it. */
 void walk_put_page(WalkNode *node, size_t *n, uint64_t address, size_t block);
-/* Of pages[0..n) and their status[], keeps those that are misplaced, and returns their number. */
+/* Keeps those of pages[0..n) that are misplaced according to status[], and returns their number. */
 size_t walk_keep_misplaced(Walk *w, size_t n);
-/* Fills status[first..first + n) for the same of the node's pages. */
+/* Fills status[first..first + n) with the location of the node's pages[first..first + n). */
 MoverOutcome walk_ask(Walk *w, size_t first, size_t n, int *status);
-/* Bytes a second that hold for it; 0: no limit. */
+/* Returns the rate limit that applies, in bytes per second; 0: no limit. */
 uint64_t walk_rate(const Walk *w);
-/* How many of `n` pages of `bytes` each may be moved by the next call, waiting for the bucket if there is one. NO_ROOM:
- * none. After DONE and that call comes walk_leave(). */
+/* Waits for the rate limit, if any, and for room. *ret_n is how many of `n` pages of `bytes` each the next
+ * call may move. NO_ROOM: none. After DONE, the caller makes that call and then calls walk_leave(). */
 MoverOutcome walk_admit(Walk *w, size_t n, uint64_t bytes, size_t *ret_n);
 void walk_leave(Walk *w);
 void walk_count_call(Walk *w, uint64_t took_usec);
-/* Moves pages[0..n) of `bytes` each (of huge ones, the first page is named) in as many calls as that takes. Always sets
- * *ret_n: of so many, the first, status[] says what became. */
+/* Moves pages[0..n) of `bytes` each (a huge page is named by its first page) in as many calls as needed.
+ * Always sets *ret_n: status[] is valid for that many pages, from the first. */
 MoverOutcome walk_pour(Walk *w, size_t n, uint64_t bytes, size_t *ret_n);

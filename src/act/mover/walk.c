@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Ways through memory.
+/* Walks through memory.
  *
- * maps says what there is to look at. It is cut into blocks of 2 MB, and sixteen of them at a time go through this:
+ * maps says what there is to examine. It is cut into blocks of 2 MB, which go through this sixteen at a time:
  *
- *              five of its pages are asked for
+ *              five of its pages are queried
  *                 |            |            |
  *          all in place     all on one   anything else
  *          or not there     wrong node      |
@@ -15,24 +15,24 @@
  *                 |            |            |
  *          the others came   they did not   |
  *          along: huge         `----------->|
- *                 |                 all pages are asked for,
+ *                 |                 all pages are queried,
  *                 |                 those elsewhere are moved
  *               done                        |
  *                                  done, or again later
  *
- * So a huge page costs nine questions and one move, and a block of small pages a question each. Where the samples say
- * "in place" or "not there", a page that is elsewhere is missed; in mappings of up to 16 MB (stacks, arenas, what an
- * order names by the block), where it would be a large share, nothing is left out. What the process maps or touches
- * later is not seen either: that is a next order.
+ * So a huge page costs nine queries and one move, and a block of small pages one query per page. Where the
+ * samples are in place or not there, a page that is elsewhere is missed. In mappings of up to 16 MB (stacks,
+ * arenas, or ranges of a request), where such a page would be a large share, every page is queried. Memory
+ * that the process maps or touches later is not seen; that takes another request.
  *
- * A block that refuses in part comes again when everything else is done: WALK_TRIES. */
+ * A block that could not be moved completely is tried again after everything else (WALK_TRIES). */
 
 #include "act/mover/walk-internal.h"
 
 #define PROBES 5U
 
-/* What one call moves at first: 64 small pages, or one huge one. The cost of either is not known, and may be fifty
- * times the usual in an emulated machine. */
+/* What one call moves at first: 64 small pages, or one huge page. The cost of either is unknown, and may be
+ * fifty times the usual in an emulated machine. */
 #define PAGES_LIMIT_FIRST  64U
 #define BLOCKS_LIMIT_FIRST 1U
 
@@ -123,7 +123,7 @@ static MoverReason reason_of(int status)
     }
 }
 
-/* Takes down what became of a small page. */
+/* Records what became of a small page. */
 static void take_status(Walk *w, size_t i)
 {
     uint64_t bytes = w->node->page_bytes;
@@ -132,7 +132,7 @@ static void take_status(Walk *w, size_t i)
     MoverReason reason;
 
     if (status == -ENOENT || status == -EFAULT)
-        return; /* unmapped, or swapped out, meanwhile */
+        return; /* unmapped, or swapped out, in the meantime */
     if (status == (int)w->node->os_index)
         w->account.moved_bytes += bytes;
     if (status >= 0 && !walk_misplaced(w, status))
@@ -150,7 +150,7 @@ static uint64_t page_address(const Walk *w, const WalkBlock *block, uint32_t pag
 
 static uint32_t probe_page(const WalkBlock *block, uint32_t i)
 {
-    /* The last one is odd, so of pages interleaved over two nodes not all five are on one. */
+    /* The last index is odd, so when pages are interleaved over two nodes, the five are not all on one. */
     return (uint32_t)((uint64_t)(block->n_pages - 1) * i / (PROBES - 1));
 }
 
@@ -186,8 +186,8 @@ static MoverOutcome probe_blocks(Walk *w)
     return outcome;
 }
 
-/* Of the blocks whose first pages, pages[0..n) of the node, were to be moved: which moved as a whole. A refusal says
- * nothing about the rest of the block. */
+/* Finds out which blocks moved as a whole, of those whose first pages, pages[0..n) of the node, were to be
+ * moved. A refusal says nothing about the rest of the block. */
 static MoverOutcome find_huge(Walk *w, size_t n)
 {
     WalkNode *node = w->node;
@@ -219,7 +219,7 @@ static MoverOutcome find_huge(Walk *w, size_t n)
         n_huge += huge;
     }
     mover_gate_return(node->gate, (n_moved - n_huge) * (WALK_BLOCK_BYTES - node->page_bytes));
-    /* The time small pages took says nothing of huge ones. */
+    /* The time that small pages took says nothing about huge ones. */
     if (n_huge == n && n > 0)
         node->blocks_limit = node->blocks_next;
     return MOVER_DONE;
@@ -236,7 +236,7 @@ static MoverOutcome move_whole(Walk *w)
             w->blocks[i].state = WALK_BLOCK_PAGES; /* unless it turns out to be huge */
         }
     outcome = walk_pour(w, n, WALK_BLOCK_BYTES, &n);
-    /* However it ended: what was moved counts. */
+    /* However it ended, what was moved counts. */
     found = find_huge(w, n);
     return outcome == MOVER_DONE ? found : outcome;
 }
@@ -259,7 +259,7 @@ static MoverOutcome move_small(Walk *w)
     return outcome;
 }
 
-/* What refused is kept for later, or given up. */
+/* Keeps a block that failed in part for another attempt, or gives it up. */
 static MoverOutcome finish_block(Walk *w, WalkBlock *block, bool last)
 {
     block->tries++;
@@ -289,8 +289,8 @@ static MoverOutcome move_blocks(Walk *w)
     return outcome;
 }
 
-/* The next blocks of the regions. With a rate, not more than may go at once: what is taken out of the bucket for a huge
- * page that turns out to be small ones then fits in again. */
+/* Takes the next blocks of the regions. With a rate limit, no more than the burst, so that what was taken
+ * from the bucket for a huge page fits in again if the block turns out to be small pages. */
 static void take_next(Walk *w)
 {
     uint64_t rate = walk_rate(w);
@@ -299,7 +299,7 @@ static void take_next(Walk *w)
     walk_take(w, n);
 }
 
-/* The next of those that refused, of one try. */
+/* Takes the next blocks to be tried again, all of the same attempt. */
 static void take_again(Walk *w)
 {
     if (w->again[w->again_first].tries != w->round) {
@@ -321,7 +321,7 @@ static void take_again(Walk *w)
  * Steps
  */
 
-/* One step; *ret_over is set when it was the last. */
+/* Takes one step; sets *ret_over if it was the last. */
 static MoverOutcome step(Walk *w, bool *ret_over)
 {
     w->n_blocks = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The threads that move, a few for each node. A thread holds the lock but in its walk's steps, where it has its part,
- * that part's walk and its WalkNode for itself. */
+/* The threads that move memory, a few for each node. A thread holds the lock except in a step of a walk, in
+ * which it has its part, the part's walk and its WalkNode to itself. */
 
 #include "act/mover/internal.h"
 #include "base/time.h"
@@ -18,7 +18,7 @@ void mover_worker_free(MoverWorker *worker)
     free(worker);
 }
 
-/* Called with the lock held by the last one to go, which then nobody else wants. */
+/* Called with the lock held, by the last holder of a reference, so nobody else can want the lock. */
 static void destroy(Mover *mover)
 {
     (void)pthread_mutex_unlock(&mover->lock);
@@ -95,7 +95,7 @@ static bool step(MoverWorker *worker, MoverPart *part, MoverOutcome *ret_outcome
     return walk_step(part->walk, &worker->tools, &host, ret_outcome, ret_error);
 }
 
-/* Failing is no reason not to move. */
+/* Counts a failure, which is no reason not to move. */
 static void count_unsettled(Mover *mover, int r)
 {
     if (r == 0)
@@ -105,7 +105,7 @@ static void count_unsettled(Mover *mover, int r)
     (void)pthread_mutex_unlock(&mover->lock);
 }
 
-/* Opens further lanes for a part that has taken its first step. When there is no memory, fewer will do. */
+/* Opens further lanes for a part that has taken its first step; fewer when out of memory. */
 static void open_lanes(Mover *mover, MoverPart *first)
 {
     uint32_t n_own = mover->seats[first->node.i].n_own, n;
@@ -115,8 +115,8 @@ static void open_lanes(Mover *mover, MoverPart *first)
         mover_part_open(mover, &first[i]);
 }
 
-/* The first part in the queue for which there is a place on the CPUs it is to run on. Who has one in hand looks
- * again when it is done, so there is nobody to be woken then. */
+/* Returns the first part in the queue for which there is a place on the CPUs it is to run on, or NULL. A
+ * worker looks again when it is done with its part, so it need not be woken for a place that becomes free. */
 static MoverPart *pick(const MoverSeat *seat)
 {
     uint32_t n[2] = {0};
@@ -131,7 +131,7 @@ static MoverPart *pick(const MoverSeat *seat)
     return NULL;
 }
 
-/* Goes to the CPUs that the part is to run on. A node of memory only has none: anywhere, then. */
+/* Moves the thread to the CPUs the part is to run on. For a node without CPUs, the mask stays as it is. */
 static void go(MoverWorker *worker, const MoverPart *part)
 {
     Mover *mover = worker->mover;
@@ -218,7 +218,7 @@ static int start_thread(MoverWorker *worker)
     return 0;
 }
 
-/* One more, in a place that is free. */
+/* Starts another worker in a free place. */
 static int start_worker(Mover *mover, NodeIx node, MoverWorker **place)
 {
     MoverWorker *worker;
@@ -230,7 +230,7 @@ static int start_worker(Mover *mover, NodeIx node, MoverWorker **place)
     worker->mover = mover;
     worker->node = node;
     worker->waiting = true;
-    worker->nice = INT_MAX;        /* not known: it is the daemon's, */
+    worker->nice = INT_MAX;        /* unknown: the daemon's, */
     worker->helps_id = UINT64_MAX; /* and so are the CPUs */
     thread_cond_init(&worker->wake);
     worker->tools = (WalkNode){
@@ -277,7 +277,7 @@ void mover_worker_call(Mover *mover, NodeIx node)
         else if (!seat->workers[i]->part)
             n_free++;
     }
-    /* When it fails, those that are there will do. */
+    /* If this fails, the present workers will do. */
     if (place && seat->n_queued > n_free && pick(seat) && mover->n_ref <= MOVER_THREADS_MAX)
         (void)start_worker(mover, node, place);
     (void)pthread_cond_signal(&seat->work);
