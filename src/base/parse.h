@@ -57,8 +57,8 @@ char *format_vtext(const char *format, va_list ap) __attribute__((format(printf,
 /* Formats a message into *ret_error (malloc'd, or NULL when out of memory) and returns `error`. */
 int format_error(char **ret_error, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Returns what `print` writes about `object` as a malloc'd string, with its length in *ret_len (which may be
- * NULL). Returns NULL when out of memory or if `print` returns nonzero. */
+/* Returns what `print` writes about `object`, malloc'd, with its length in *ret_len (may be NULL). Returns
+ * NULL when out of memory or if `print` returns nonzero. */
 typedef int (*FormatPrint)(FILE *out, const void *object);
 char *format_printed(FormatPrint print, const void *object, size_t *ret_len);
 

@@ -17,9 +17,8 @@ typedef struct CpuTimes {
     size_t n_cpus, capacity;
 } CpuTimes;
 
-/* Parses the cpu lines at the start of the file. Parsing stops at the first other line, so the text may be
- * cut after it. *ret must be zeroed or hold an earlier result. Returns 0, -ENOMEM, or -EINVAL if the text
- * does not have this form. */
+/* Parses the cpu lines at the start of the file, up to the first other line; the text may be cut after that.
+ * *ret must be zeroed or hold an earlier result. Returns 0, -ENOMEM, or -EINVAL if malformed. */
 int cpu_times_parse(const char *text, CpuTimes *ret);
 
 void cpu_times_done(CpuTimes *times);

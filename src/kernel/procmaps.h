@@ -15,6 +15,6 @@ typedef struct ProcMaps {
     const char *path; /* points into the line, up to its end; empty if there is none */
 } ProcMaps;
 
-/* Parses a line, which ends with the text or a newline. Returns 0, or -EINVAL, with *ret untouched, if the
- * line does not have this form. */
+/* Parses a line, which ends with the text or a newline. Returns 0, or -EINVAL, with *ret untouched, if
+ * malformed. */
 int procmaps_parse(const char *line, ProcMaps *ret);

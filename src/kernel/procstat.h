@@ -27,12 +27,12 @@ typedef struct ProcStat {
     uint32_t policy;   /* SCHED_... */
 } ProcStat;
 
-/* Parses a whole file. The name may hold any character, so the numbers are read after the last ')'. Returns
- * 0, or -EINVAL, with *ret untouched, if the text does not have this form. */
+/* Parses a whole file. The name may hold any character, so numbers are read after the last ')'. Returns 0, or
+ * -EINVAL, with *ret untouched, if malformed. */
 int procstat_parse(const char *text, ProcStat *ret);
 
-/* Reads and parses the file `path` below a directory. Returns 0; -EINVAL if it does not have this form;
- * -ESRCH also if it is empty, because the task exited between open and read; or -errno. */
+/* Reads and parses the file `path` below a directory. Returns 0; -EINVAL if malformed; -ESRCH also if it is
+ * empty, because the task exited between open and read; or -errno. */
 int procstat_read(int dir_fd, const char *path, ProcStat *ret);
 
 /* The same for a thread of a process or, with `tid` 0, for the whole process, below the root. */

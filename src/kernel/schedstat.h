@@ -21,9 +21,9 @@ typedef struct Schedstat {
     size_t n_cpus, capacity;
 } Schedstat;
 
-/* Parses a whole file into *ret, which must be zeroed or hold an earlier result, whose memory is reused;
- * after a failure its numbers are invalid. Returns 0; -ENOMEM; -EINVAL if the text does not have this form
- * (also if the last line is cut); -EPROTONOSUPPORT if the version is one whose fields are not known. */
+/* Parses a whole file into *ret, which must be zeroed or hold an earlier result, whose memory is reused; its
+ * numbers are invalid after a failure. Returns 0; -ENOMEM; -EINVAL if malformed or cut; -EPROTONOSUPPORT if
+ * the fields of its version are not known. */
 int schedstat_parse(const char *text, Schedstat *ret);
 
 void schedstat_done(Schedstat *schedstat);

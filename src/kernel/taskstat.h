@@ -15,9 +15,8 @@
 /* Room for /proc/PID/status: 50 lines, where the lists of CPUs and nodes may be long. */
 #define TASKSTAT_STATUS_SIZE 32768U
 
-/* Parses /proc/PID/task/TID/schedstat: time on a CPU and run delay, in nanoseconds. Returns false if the text
- * does not have this form, also if the last number may be cut. Inline because it runs for every thread in
- * every tick. */
+/* Parses /proc/PID/task/TID/schedstat: time on a CPU and run delay, in nanoseconds. Returns false if
+ * malformed, also if the last number may be cut. Inline because it runs for every thread in every tick. */
 static inline bool taskstat_parse_schedstat(const char *text, uint64_t *ret_run_nsec, uint64_t *ret_wait_nsec)
 {
     uint64_t run, wait, slices;

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Whether a process has a mask from us or from its user is told best when it is born: the longer one waits, the fewer
- * of those lived who bore it. So each discovery hands over the processes that have begun since the last one, and those
- * that were born with a mask of ours are judged then (act/undo/lineage.c):
+/* Whether a process has its mask from us or from its user is easiest to tell right after its birth, because
+ * parents exit as time goes by. So each discovery passes on the processes started since the last one, and
+ * those born with a mask of ours are judged then (act/undo/lineage.c):
  *
- *     inherited    entered in the journal as any other: put back when we stop, also when its ancestors have ended and
- *                  it has left their session; and an heir, put back when the one it has the mask from is released
- *     a user's     a "stranger": left alone, also when those who bore it have ended
- *     neither      looked at again by the next discoveries: its parents may be in the middle of becoming a daemon
+ *     inherited    entered in the journal as any other: put back when the daemon stops, even if its ancestors have
+ *                  exited and it has left their session. It is also an heir: put back when the process it has
+ *                  the mask from is released
+ *     a user's     a "stranger": left alone, even when its parents have exited
+ *     neither      looked at again at later discoveries: its parents may be about to turn it into a daemon
  *
- * Most newcomers cost one system call, since their mask is not ours. What begins and ends between two looks is not
- * seen. Of a chain of such processes, whoever lives at a discovery, or while masks are put back, is judged by what
- * ties it then. */
+ * Most new processes cost one system call, because their mask is not ours. A process that starts and exits
+ * between two discoveries is not seen. In a chain of such processes, the one alive at a discovery, or while
+ * masks are put back, is judged by the relations it has then. */
 
 #include "act/undo/lineage.h"
 
-/* Who bears a daemon ends within milliseconds, or seconds where hundreds wait for a CPU. So one is looked at again
- * after 1, 2, 4, ... discoveries, which costs next to nothing for those of whom nothing is ever found out. */
+/* The parent of a daemon exits within milliseconds, or seconds where hundreds of tasks wait for a CPU. So an
+ * undecided process is looked at again after 1, 2, 4, ... discoveries, which costs next to nothing for those
+ * that stay undecided. */
 #define LOOKS_MAX (1U << 16)
 
 typedef enum Birth {
@@ -24,7 +26,7 @@ typedef enum Birth {
     BIRTH_UNDECIDED,
 } Birth;
 
-/* One that has begun. A Birth, or -errno of the journal. */
+/* Judges a process that has started. Returns a Birth, or -errno of the journal. */
 static int follow_birth(Act *act, const GivenMasks *given, TaskKey task, hwloc_bitmap_t have)
 {
     const Lineage ask = {0};
@@ -45,7 +47,7 @@ static int follow_birth(Act *act, const GivenMasks *given, TaskKey task, hwloc_b
                                        : BIRTH_UNDECIDED;
 }
 
-/* Keeps one for the next time. 0 or -ENOMEM. */
+/* Keeps a process for the next time. 0 or -ENOMEM. */
 static int put_off(Act *act, ActUndecided who)
 {
     if (who.n_looks >= LOOKS_MAX || act->n_undecided >= ACT_UNDECIDED_MAX)
@@ -55,10 +57,10 @@ static int put_off(Act *act, ActUndecided who)
 
 static bool is_power_of_two(uint32_t n)
 {
-    return (n & (n - 1)) == 0; /* 0, too */
+    return (n & (n - 1)) == 0; /* also for 0 */
 }
 
-/* What is -errno of the journal is tried again as well. 0 or -ENOMEM. */
+/* Judges a process, or keeps it, also after a failure of the journal. 0 or -ENOMEM. */
 static int follow(Act *act, const GivenMasks *given, ActUndecided who, hwloc_bitmap_t have)
 {
     int r = is_power_of_two(who.n_looks) ? follow_birth(act, given, who.task, have) : BIRTH_UNDECIDED;
@@ -81,7 +83,7 @@ int act_follow_births(Act *act, const TaskKey *processes, size_t n)
     have = hwloc_bitmap_alloc();
     act_refresh(act);
     r = have ? act_given_gather(act, false, &given) : -ENOMEM;
-    act->n_undecided = 0; /* what is kept moves up */
+    act->n_undecided = 0; /* kept entries move up */
     for (size_t i = 0; r == 0 && i < n_again; i++)
         r = follow(act, &given, act->undecided[i], have);
     for (size_t i = 0; r == 0 && i < n; i++) {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* When the cpuset of a process becomes narrower, the kernel cuts the masks of its threads, also those we gave. The
- * result equals nothing in the journal and would be taken for its user's choice for ever. The World says what the
- * cpuset is, so when it changes, what the kernel made of our masks is written down as ours, too.
+/* When the cpuset of a process becomes narrower, the kernel cuts the masks of its threads, including ours.
+ * The result matches nothing in the journal and would be taken for the user's choice forever. The World knows
+ * the cpuset, so when it changes, what the kernel made of our masks is journalled as ours, too.
  *
- * The line comes after the change here, for once: the change is not ours. Should we be killed between the two, those
- * threads stay as they are. */
+ * Here, exceptionally, the line comes after the change, because the change is not ours. If the daemon is
+ * killed between the two, those threads stay as they are. */
 
 #include "act/internal.h"
 
-/* Writes down what the cpuset leaves of every mask of the process. */
+/* Journals what the cpuset leaves of every mask of the process. */
 static int note_cut(Act *act, const Process *process, const JournalProcess *entry)
 {
     CLEANUP_BITMAP hwloc_bitmap_t set = hwloc_bitmap_alloc();
@@ -47,7 +47,7 @@ int act_follow_cpusets(Act *act, const World *world)
 {
     size_t at = 0;
 
-    /* Both ascend by number. */
+    /* Both are in ascending order of PID. */
     for (size_t i = 0; i < world->n_processes; i++) {
         const Process *process = &world->processes[i];
         JournalProcess *entry;
@@ -61,7 +61,7 @@ int act_follow_cpusets(Act *act, const World *world)
             continue;
         entry = journal_process(act->journal, process->pid, process->start_ticks);
         r = entry ? follow_process(act, process, entry) : 0;
-        if (r == -ENOMEM) /* what else failed is tried again at the next tick */
+        if (r == -ENOMEM) /* other failures are retried at the next tick */
             return r;
     }
     return 0;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One action after the other: look, write down, change.
+/* Carries out one action after another: look, journal, change.
  *
- * Between the decision and this moment the task may have exited, its user may have pinned it, its process may have
- * started threads. So every thread's mask is read again, and only a mask that the plan expected (`from`), or one that
- * the journal says is ours, is replaced. A process gets its home in passes over its threads: a thread born during a
- * pass inherits the old mask from a creator not yet reached, and is found by the next one.
+ * Between the decision and this moment, the task may have exited, its user may have pinned it, or its process
+ * may have started threads. So the mask of every thread is read again and replaced only if it is the mask
+ * that the plan expected (`from`) or one that the journal says is ours. A process gets its home in passes
+ * over its threads: a thread born during a pass may inherit the old mask from a creator not yet reached, and
+ * the next pass finds it.
  *
- * The kernel cuts what it is asked for by the thread's cpuset. If that became narrower since the plan was made, the
- * mask would be one that nobody wrote down and that could not be told from a user's; so it is taken back and
- * refused. */
+ * The kernel cuts the requested mask by the thread's cpuset. If the cpuset became narrower since the plan was
+ * made, the result would be a mask that is not in the journal and looks like a user's. So it is taken back,
+ * and the action counts as refused. */
 
 #include "act/masks/execute.h"
 #include "act/masks/passage.h"
@@ -35,8 +36,8 @@ int execute_outcome(int r)
     return PLAN_OUTCOME_DONE;
 }
 
-/* Whether nothing that is online is missing from the mask, of what this leaves; but for isolated CPUs, which nobody
- * has unasked. */
+/* Whether the mask has all online CPUs of `cpus`, and there are any. Isolated CPUs do not count: no mask has
+ * them unless somebody asked for them. */
 static bool has_all(Work *work, hwloc_const_bitmap_t cpus, hwloc_const_bitmap_t mask)
 {
     return hwloc_bitmap_and(work->scratch, cpus, work->act->online) == 0 &&
@@ -53,8 +54,8 @@ static bool is_whole(Work *work, hwloc_const_bitmap_t mask)
            (process && process->cpuset && has_all(work, process->cpuset, mask));
 }
 
-/* The same by what the cpuset is now, which may have become narrower since the World was read, and may be a thread's
- * own: what it leaves is nobody's choice. */
+/* The same, by the present cpuset of the thread. It may have become narrower since the World was read, and
+ * may be the thread's own; what it leaves is nobody's choice. */
 static bool is_whole_now(Work *work, TaskKey task, hwloc_const_bitmap_t mask)
 {
     Act *act = work->act;
@@ -63,8 +64,8 @@ static bool is_whole_now(Work *work, TaskKey task, hwloc_const_bitmap_t mask)
            act->ops->get_cpuset(act->context, task.tid, act->cpuset) == 0 && has_all(work, act->cpuset, mask);
 }
 
-/* Whether it is what a kernel before 6.2 made of all CPUs that we put back while some were offline, or on their way
- * back: that is nobody's choice, also when they are online again. */
+/* Whether the mask is what a kernel before 6.2 made of all CPUs, when that was put back while some CPUs were
+ * offline or coming back. That is nobody's choice, even when they are online again. */
 static bool was_left(Work *work, hwloc_const_bitmap_t mask)
 {
     const JournalProcess *entry =
@@ -73,7 +74,7 @@ static bool was_left(Work *work, hwloc_const_bitmap_t mask)
     return entry && entry->left && has_all(work, entry->left, mask);
 }
 
-/* Takes back a change that worked by half: when the thread still has a part of what we gave it. */
+/* Takes back a change that half worked, if the thread still has part of what it was given. */
 static void take_back(Work *work, TaskKey task, JournalOriginal before)
 {
     hwloc_bitmap_t now = work->scratch;
@@ -83,7 +84,7 @@ static void take_back(Work *work, TaskKey task, JournalOriginal before)
         (void)act_set_original(work->act, task, before);
 }
 
-/* Who is given masks again has children that are to have them, and is nobody's heir any more. */
+/* A process that is given masks again passes them on to its children, and is nobody's heir any more. */
 static void note_home(const Work *work)
 {
     int32_t workload = work->action->workload.i;
@@ -136,9 +137,10 @@ static int change(Work *work, TaskKey task, bool ours, const JournalPassage *pas
     return execute_outcome(r);
 }
 
-/* A process that is not under our masks, as far as the journal knows, and has the one that it is to get. Threads from
- * outside that a fence keeps in show the home as their mask, whatever their user chose. So the fence comes down first,
- * and they are looked at again. 0; or a PlanOutcome: RETRY, that this takes a while, or that they have another mask. */
+/* For a process that, according to the journal, has no mask from us, but has the one it should get. A process
+ * that came into a fence from outside shows the home as its mask, whatever its user chose. So the fence is
+ * taken down first, and the mask read again. Returns 0, or a PlanOutcome: RETRY if that takes a while or the
+ * mask is another one. */
 static int look_without_fence(Work *work, TaskKey task)
 {
     Act *act = work->act;
@@ -154,8 +156,9 @@ static int look_without_fence(Work *work, TaskKey task)
     return act_mask_same(act, work->have, work->action->to) ? 0 : PLAN_OUTCOME_RETRY;
 }
 
-/* One that has that mask indeed is a member that little ties to its ancestors any more, or its user chose the mask
- * (pins.c). 0, -errno, or PLAN_OUTCOME_RETRY: those end who would tell. */
+/* Enters a process that does have that mask: a member with few ties left to its ancestors, or one whose user
+ * chose the mask (pins.c). Returns 0, -errno, or PLAN_OUTCOME_RETRY if processes that would tell are
+ * exiting. */
 static int enter_member(Work *work, TaskKey task)
 {
     const Lineage ask = {.member = true};
@@ -172,7 +175,7 @@ static int enter_member(Work *work, TaskKey task)
     return pins_note(work->act, work->world, &work->process, task, work->have);
 }
 
-/* Enters such a process, as enter_member(). *ret stays when there is nothing to enter. */
+/* Enters such a process as enter_member() does. *ret is unchanged if there is nothing to enter. */
 static int enter_as_is(Work *work, TaskKey task, JournalProcess **ret)
 {
     const PlanAction *action = work->action;
@@ -189,7 +192,7 @@ static int enter_as_is(Work *work, TaskKey task, JournalProcess **ret)
     return r;
 }
 
-/* Whether it was taken for an heir because of its session or cgroup: in a fence that says nothing of its mask. */
+/* Whether the process is an heir only by its session or cgroup, while a fence makes its mask meaningless. */
 static bool is_doubtful(Work *work, TaskKey task, const JournalProcess *entry)
 {
     const Lineage ask = {.near = true};
@@ -229,7 +232,7 @@ int execute_look(Work *work, TaskKey task, bool *ret_ours)
     return r != 0 ? execute_outcome(r) : execute_look_up(work, task, ret_ours);
 }
 
-/* The World's lease of a thread, whose mask is then its home and one more CPU. */
+/* Whether the World has a lease of the thread, so that its mask is its home and one more CPU. */
 static bool has_lease(const Work *work, TaskKey task)
 {
     for (size_t i = 0; i < work->world->n_leases; i++) {
@@ -264,7 +267,7 @@ static int set_home_thread(void *userdata, TaskKey task)
     return r;
 }
 
-/* One pass. 0, -errno, or ACT_E_GONE and the like when the threads cannot be listed. */
+/* Makes one pass. Returns 0, -errno, or an ActResult such as ACT_E_GONE if the threads cannot be listed. */
 static int set_home_pass(Work *work, Tally *ret)
 {
     CLEANUP_FREE TaskKey *threads = NULL;
@@ -286,7 +289,8 @@ static int set_home_pass(Work *work, Tally *ret)
     return 0;
 }
 
-/* What one process has become, from its threads: trouble that may pass comes first, so that it is tried again. */
+/* Returns the outcome of a process from those of its threads. Transient failures come first, so that they are
+ * retried. */
 static PlanOutcome tally_outcome(const Tally *tally)
 {
     static const PlanOutcome order[] = {
@@ -341,7 +345,7 @@ static int set_home(Work *work)
     return PLAN_OUTCOME_RETRY;
 }
 
-/* Begins to force a thread onto the CPU of the action. False where that cannot be done. */
+/* Begins a forced migration to the CPU of the action. Returns false where that is not possible. */
 static bool enters_passage(Work *work, JournalPassage *ret)
 {
     const PlanAction *action = work->action;
@@ -351,7 +355,8 @@ static bool enters_passage(Work *work, JournalPassage *ret)
            passage_begin(work->act, &work->process, action->subject, action->cpu, ret) == 0;
 }
 
-/* It has the mask that it is to get: only where it runs changes. What is planned of that may be a second old. */
+/* The thread already has the right mask; only its CPU changes. The CPU that the plan knows may be a second
+ * old. */
 static int push(Work *work)
 {
     Act *act = work->act;
@@ -373,7 +378,7 @@ static int push(Work *work)
     if (thread.cpu != action->from_cpu.i || !enters_passage(work, &passage))
         return PLAN_OUTCOME_RETRY;
     r = change(work, action->subject, true, &passage);
-    return r == PLAN_OUTCOME_REFUSED ? PLAN_OUTCOME_RETRY : r; /* it has what it is to have */
+    return r == PLAN_OUTCOME_REFUSED ? PLAN_OUTCOME_RETRY : r; /* it has the mask it should have */
 }
 
 static int lend(Work *work)
@@ -411,7 +416,7 @@ static int recall(Work *work)
     return change(work, work->action->subject, true, NULL);
 }
 
-/* Nothing is written down: wherever a page lies, its content is the same to its process. */
+/* Nothing is journalled, because a page has the same content wherever it lies. */
 static int move_pages_of(Work *work)
 {
     if (work->process.start_ticks != work->action->subject.start_ticks)
@@ -421,7 +426,7 @@ static int move_pages_of(Work *work)
     return orders_give(work->act->orders, work->action);
 }
 
-/* Whether nothing cuts what the action is to give. */
+/* Whether no fence cuts the mask that the action is to give. */
 static bool is_admitted(const Work *work)
 {
     const PlanAction *action = work->action;
@@ -431,8 +436,8 @@ static bool is_admitted(const Work *work)
                         action->kind == PLAN_KIND_RELEASE ? NULL : action->to);
 }
 
-/* Whether it takes long and is put off: recalls, lends and pushes never are. Those that are gone through thread by
- * thread have their share. */
+/* Whether the action takes long and must wait for another slice. Recalls, lends and pushes never wait.
+ * Actions carried out thread by thread have their own share. */
 static bool must_wait(const Work *work)
 {
     const PlanAction *action = work->action;
@@ -481,8 +486,8 @@ static bool is_release(const Plan *plan, size_t i)
            plan->actions[i].subject.tid == 0 && !release_roams(&plan->actions[i]);
 }
 
-/* Releases follow each other in a plan; the search for children, which looks at every process there is, is made once
- * for all of them. 0, or -ENOMEM. */
+/* Releases are consecutive in a plan. The search for children, which looks at every process there is, is made
+ * once for all of them. 0 or -ENOMEM. */
 static int execute_releases(Work *work, const Plan *plan, size_t first, size_t end, PlanOutcome *outcomes)
 {
     int r, q;
@@ -504,7 +509,7 @@ static int execute_releases(Work *work, const Plan *plan, size_t first, size_t e
     return r == -ENOMEM || q == -ENOMEM ? -ENOMEM : 0;
 }
 
-/* Those actions that are gone through thread by thread, or all others. 0, or -ENOMEM. */
+/* Carries out either the actions that go thread by thread, or all others. 0 or -ENOMEM. */
 static int execute_some(Work *work, const Plan *plan, bool large, PlanOutcome *outcomes)
 {
     const Act *act = work->act;
@@ -535,14 +540,14 @@ static int execute(Work *work, const Plan *plan, PlanOutcome *outcomes)
     Act *act = work->act;
     int r = 0;
 
-    /* Most ticks change nothing and ask about nobody's mask. */
+    /* Most ticks change nothing and compare no masks. */
     if (plan->n_actions > 0 || (act->journal && act->journal->n_passages > 0))
         act_refresh(act);
     if (act->journal) {
         passage_check(act);
         r = act_follow_cpusets(act, work->world);
     }
-    /* Those of very many threads last, so that they keep nobody waiting. */
+    /* Processes with very many threads come last, so that they delay nobody. */
     for (unsigned large = 0; large < 2 && r >= 0; large++)
         r = execute_some(work, plan, large > 0, outcomes);
     if (r >= 0 && act->journal)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Masks: which are the same, which are ours, and setting one. */
+/* Masks: comparing them, recognizing ours, and setting them. */
 
 #include "act/internal.h"
 
@@ -19,8 +19,9 @@ bool act_mask_same(Act *act, hwloc_const_bitmap_t a, hwloc_const_bitmap_t b)
     return hwloc_bitmap_xor(act->scratch, a, b) == 0 && !hwloc_bitmap_intersects(act->scratch, act->online);
 }
 
-/* The mask of a passage is a single CPU, which a user may well choose, too. So it is ours only on the thread in
- * passage, and on what was born since it began; start times are cut to whole ticks, hence the one to spare. */
+/* The mask of a forced migration is a single CPU, which a user may choose too. So it is ours only on the
+ * thread that is being moved and on tasks born since then. Start times are cut to whole ticks, hence the
+ * tolerance of one. */
 static bool from_passage(const JournalPassage *passage, TaskKey task, hwloc_const_bitmap_t mask)
 {
     if (hwloc_bitmap_weight(mask) != 1 || hwloc_bitmap_first(mask) != passage->cpu.i)
@@ -30,8 +31,8 @@ static bool from_passage(const JournalPassage *passage, TaskKey task, hwloc_cons
     return task.start_ticks + 1 >= passage->before.ticks;
 }
 
-/* Whether `mask` is what the cpuset in act->cpuset leaves of `applied`: where that is nothing, the kernel gives all
- * of it (since 6.2 until it leaves something again). */
+/* Whether `mask` is what the cpuset in act->cpuset leaves of `applied`. Where it leaves nothing, the kernel
+ * gives the whole cpuset (since 6.2, until it leaves something again). */
 static bool is_rest(Act *act, hwloc_const_bitmap_t applied, hwloc_const_bitmap_t mask)
 {
     if (hwloc_bitmap_and(act->scratch, applied, act->online) < 0)
@@ -55,8 +56,8 @@ bool act_mask_may_be_cut(const JournalProcess *process, hwloc_const_bitmap_t mas
     return false;
 }
 
-/* The kernel cuts masks when a cpuset becomes another one, and when a partition takes CPUs from everybody: to what
- * it leaves of them. Somebody may have to be put back before that is written down (cut.c). */
+/* The kernel cuts masks to what is left of them when a cpuset changes, and when a partition takes CPUs from
+ * everybody. A thread may have to be put back before that is journalled (cut.c). */
 bool act_mask_is_cut(Act *act, const JournalProcess *process, TaskKey task, hwloc_const_bitmap_t mask)
 {
     bool known = false;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* sched_setaffinity(2) takes a bare task number, and numbers are reused. There is no such call on a pidfd, so
- * the start time is read before and after: the first read keeps the change from hitting a successor, the
- * second tells whether one slipped in between. That gap is some microseconds long, in which the kernel would
- * have to hand out every other free number before it comes to this one again.
+/* sched_setaffinity(2) takes a bare task number, and numbers are reused. There is no such call for a pidfd,
+ * so the start time is read before and after: the first read keeps the change from hitting a successor, and
+ * the second tells whether one slipped in between. In that gap of some microseconds the kernel would have to
+ * allocate every other free number before it reuses this one.
  *
- * The system calls are made directly: the C library's wrappers want a cpu_set_t, which ends at 1024 CPUs. */
+ * The system calls are made directly, because the C library's wrappers take a cpu_set_t, which ends at 1024
+ * CPUs. */
 
 #include "act/act.h"
 #include "act/fence/place.h"
@@ -22,29 +23,29 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Some twenty entries. */
+/* About twenty entries. */
 #define WALK_BYTES 512U
-/* Some five hundred threads. */
+/* About five hundred threads. */
 #define WALK_THREADS_BYTES 16384U
 
 /* A path for each of a dozen hierarchies, or 65,536 supplementary groups. */
 #define PLACE_TEXT_MAX (1U << 20)
 
-/* More CPU time than fork(2) uses: a fixed part, and page tables, of which some 45 MB of memory are a hundredth of a
- * second (measured: 22 ms for a GiB). Half of that is reckoned with. */
+/* More CPU time than fork(2) uses: a fixed part, and the page tables, where some 45 MB of memory take a
+ * hundredth of a second (measured: 22 ms for a GiB). Half of that amount is assumed. */
 #define FORK_TICKS          2U
 #define FORK_BYTES_PER_TICK (20ULL << 20)
 
 #define MASK_WORD_BITS (8U * sizeof(unsigned long))
 #define MASK_WORDS     ((PARSE_CPU_MAX + 1U) / MASK_WORD_BITS)
 
-/* Of the context: where /proc and /sys are. */
+/* The descriptor in the context: where /proc and /sys are. */
 static int affinity_root(const void *context)
 {
     return *(const int *)context;
 }
 
-/* What an errno of a task's system call or file means: GONE, REFUSED or RETRY. */
+/* Maps the errno of a task's system call or file to GONE, REFUSED or RETRY. */
 static ActResult affinity_result(int error)
 {
     switch (error) {
@@ -58,12 +59,12 @@ static ActResult affinity_result(int error)
     case ENFILE:
     case ENOMEM:
         return ACT_E_RETRY;
-    default: /* EPERM, EACCES and EINVAL; and whatever else a filter on system calls may answer */
+    default: /* EPERM, EACCES, EINVAL, and whatever a system call filter may return */
         return ACT_E_REFUSED;
     }
 }
 
-/* As procstat_read_task(). 0, or an ActResult. */
+/* As procstat_read_task(). Returns 0 or an ActResult. */
 static int affinity_read_stat(int root_fd, pid_t pid, pid_t tid, ProcStat *ret)
 {
     int r = procstat_read_task(root_fd, pid, tid, ret);
@@ -120,7 +121,7 @@ static int raw_set(pid_t tid, hwloc_const_bitmap_t mask)
 {
     unsigned long words[MASK_WORDS];
 
-    /* Bits beyond the kernel's CPUs are ignored by it, so the infinite mask needs no care. */
+    /* The kernel ignores bits beyond its CPUs, so an infinite mask needs no care. */
     if (hwloc_bitmap_to_ulongs(mask, MASK_WORDS, words) < 0)
         return -ENOMEM;
     return syscall(SYS_sched_setaffinity, tid, sizeof(words), words) < 0 ? (int)affinity_result(errno) : 0;
@@ -130,11 +131,11 @@ static int affinity_get_mask(void *context, TaskKey task, hwloc_bitmap_t ret)
 {
     int r = raw_get(task.tid, ret);
 
-    /* One look at the start time is enough, if it comes last: who has the number now had it before, too. */
+    /* One look at the start time is enough if it comes last: the task with this number also had it before. */
     return r != 0 ? r : check_identity(affinity_root(context), task);
 }
 
-/* Whether the thread got less than `mask`, other than CPUs that are offline. */
+/* Whether the thread got less than `mask`, apart from offline CPUs. */
 static int check_cut(void *context, pid_t tid, hwloc_const_bitmap_t mask)
 {
     CLEANUP_BITMAP hwloc_bitmap_t have = hwloc_bitmap_alloc(), online = hwloc_bitmap_alloc();
@@ -170,7 +171,7 @@ static int affinity_set_mask(void *context, TaskKey task, hwloc_const_bitmap_t v
     return r != 0 ? r : cut;
 }
 
-/* The next entry whose name is a task number: 1, 0 at the end, -errno. */
+/* Finds the next entry whose name is a task number. 1; 0 at the end; -errno. */
 static int next_number(DIR *dir, pid_t *ret)
 {
     struct dirent *entry;
@@ -224,7 +225,7 @@ static int affinity_list_threads(void *context, pid_t pid, uint64_t start_ticks,
     return 0;
 }
 
-/* One thread met on a walk. 0, or what keeps it from being read. */
+/* Handles one thread met on a walk. Returns 0, or the reason why it cannot be read. */
 static int walk_thread(int root_fd, pid_t tid, hwloc_bitmap_t have, const ActThreadWalk *walk)
 {
     ProcStat stat = {0};
@@ -239,8 +240,8 @@ static int walk_thread(int root_fd, pid_t tid, hwloc_bitmap_t have, const ActThr
     return r == ACT_E_GONE ? 0 : r;
 }
 
-/* A bufferful at a time, which is not given back: the kernel knows where the next begins only as long as nobody
- * seeks. */
+/* Reads one buffer at a time and uses all of it, because the kernel knows where the next one begins only as
+ * long as nobody seeks. */
 static int walk_on(int root_fd, hwloc_bitmap_t have, ActThreadWalk *walk)
 {
     alignas(struct dirent64) char buf[WALK_THREADS_BYTES];
@@ -280,7 +281,7 @@ static int walk_begin(int root_fd, ActThreadWalk *walk)
     return walk->fd < 0 ? (int)affinity_result(errno) : 0;
 }
 
-/* The mask is asked for first, as in affinity_walk(). */
+/* The mask is read first, as in affinity_walk(). */
 static int affinity_walk_threads(void *context, ActThreadWalk *walk)
 {
     int root_fd = affinity_root(context);
@@ -302,7 +303,8 @@ static int affinity_walk_threads(void *context, ActThreadWalk *walk)
     return r;
 }
 
-/* Who is exiting bears nobody any more, and with hundreds of tasks per CPU may be seen doing so for seconds. */
+/* An exiting process creates no more children, and where hundreds of tasks share a CPU, exiting may take
+ * seconds. */
 static ActProcess from_stat(pid_t pid, const ProcStat *stat)
 {
     bool ended = stat->state == 'Z' || stat->state == 'X' || (stat->flags & PROCSTAT_FLAG_EXITING) != 0;
@@ -339,7 +341,7 @@ static int affinity_list_processes(void *context, ActProcess **ret, size_t *ret_
     while ((r = next_number(dir, &pid)) > 0) {
         ProcStat stat = {0};
 
-        /* What cannot be read cannot be judged, and so is left alone. */
+        /* A process that cannot be read cannot be judged, and so is left alone. */
         if (affinity_read_stat(root_fd, pid, 0, &stat) != 0 || (stat.flags & PROCSTAT_FLAG_KTHREAD))
             continue;
         if (APPEND(processes, capacity, n, from_stat(pid, &stat)) < 0)
@@ -355,7 +357,7 @@ static int affinity_list_processes(void *context, ActProcess **ret, size_t *ret_
     return 0;
 }
 
-/* One process met on a walk. */
+/* Handles one process met on a walk. */
 static void walk_one(int root_fd, pid_t pid, hwloc_bitmap_t have, ActWalk *walk)
 {
     ProcStat stat = {0};
@@ -372,11 +374,11 @@ static void walk_one(int root_fd, pid_t pid, hwloc_bitmap_t have, ActWalk *walk)
     }
 }
 
-/* The mask is asked for first: that is one system call of less than a microsecond, where stat takes ten, and
- * nearly all processes are of no interest. The directory is read in bits: readdir(3) fetches a thousand
- * entries at a time, and making these takes the kernel longer than some of the processes live. A successor
- * has a higher number than its parent and so is still ahead, unless the numbers begin anew. Where millions of numbers
- * are used, one after the other can be ahead for a long time. */
+/* The mask is read first: that is one system call of less than a microsecond, where stat takes ten, and
+ * nearly all processes are of no interest. The directory is read in small pieces: readdir(3) fetches a
+ * thousand entries at a time, and producing these takes the kernel longer than some processes live. A
+ * successor has a higher number than its parent and so is still ahead of the walk, unless the numbers wrap
+ * around. Where millions of numbers are in use, one successor after another can be ahead for a long time. */
 static int affinity_walk(void *context, ActWalk *walk)
 {
     CLEANUP_CLOSE int fd = openat(affinity_root(context), "proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -404,7 +406,7 @@ static int affinity_walk(void *context, ActWalk *walk)
     return n < 0 ? -errno : 0;
 }
 
-/* As a thread: what /proc/PID/stat says besides are sums over all threads, 0.3 us for each of them. */
+/* Reads it as a thread, because /proc/PID/stat also sums over all threads, which takes 0.3 us for each. */
 static int affinity_read_process(void *context, pid_t pid, ActProcess *ret)
 {
     ProcStat stat;
@@ -415,7 +417,7 @@ static int affinity_read_process(void *context, pid_t pid, ActProcess *ret)
     return r;
 }
 
-/* In version 1 hierarchies whoever is exiting is shown in the roots. So that is asked for afterwards. */
+/* Version 1 hierarchies show an exiting task in their roots, so whether it exits is read afterwards. */
 static int read_place(int root_fd, pid_t pid, pid_t tid, uint64_t *ret)
 {
     CLEANUP_FREE char *text = NULL;
@@ -465,8 +467,8 @@ static bool affinity_is_first(void *context, pid_t pid)
            place_is_first(text);
 }
 
-/* Of tasks that are being born little can be told from outside: a mask is copied in fork(2), before its task has a
- * number. */
+/* Little can be told from outside about tasks that are being created: fork(2) copies the mask before the task
+ * has a number. */
 
 static int affinity_birth_mark(void *context, ActBirthMark *ret)
 {
@@ -490,7 +492,7 @@ static int affinity_birth_mark(void *context, ActBirthMark *ret)
     return 0;
 }
 
-/* Where a thread waits in fork(2), by the kernel's names of its functions, is known only for some of the places. */
+/* Only some places where a thread waits in fork(2) are known, by the kernel's names of its functions. */
 static bool affinity_waits_in_fork(void *context, TaskKey task)
 {
     static const char *const places[] = {
@@ -509,7 +511,7 @@ static bool affinity_waits_in_fork(void *context, TaskKey task)
 
 static ActForkState fork_state(void *context, TaskKey task, const ProcStat *stat)
 {
-    /* Who exits does not fork any more, and may wait for the same locks. */
+    /* An exiting thread does not fork any more, and may wait for the same locks. */
     if (stat->flags & PROCSTAT_FLAG_EXITING)
         return ACT_FORK_NO;
     if (stat->state == 'D')
@@ -534,7 +536,7 @@ static int affinity_may_fork(void *context, TaskKey task, ActFork *ret)
     return 0;
 }
 
-/* Everything is looked at in the same way, as if it were going to be done. */
+/* A dry run reads everything in the same way, as if it were going to act. */
 #define AFFINITY_READS                                                                                       \
     .get_online = affinity_get_online, .get_isolated = affinity_get_isolated,                                \
     .get_cpuset = affinity_get_cpuset, .get_mask = affinity_get_mask, .list_threads = affinity_list_threads, \
@@ -545,7 +547,7 @@ static int affinity_may_fork(void *context, TaskKey task, ActFork *ret)
 
 const ActOps act_ops_affinity = {.changes = true, .set_mask = affinity_set_mask, AFFINITY_READS};
 
-/* Whoever carries out a plan asks ActOps.changes first; this refusal is the second lock on the same door. */
+/* Callers check ActOps.changes first; this refusal is a second safeguard. */
 static int dry_run_set_mask(void *context, TaskKey task, hwloc_const_bitmap_t via, hwloc_const_bitmap_t mask)
 {
     return ACT_E_REFUSED;

@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A thread whose mask grows by an idle CPU stays where it is; it may be long before the kernel's balancer moves it. So
- * it is first narrowed to that CPU, which moves it at once, and then widened. Between the two calls lie some
- * microseconds (more when this process is preempted there), and a fork or clone in between copies the narrow mask: with
- * a program that forks 5,000 times a second, once in some twenty lends. Such a child would be stuck on one CPU and
- * would look pinned by its user.
+/* A thread whose mask gains an idle CPU stays where it is; it may be long before the kernel's balancer moves
+ * it. So the thread is first narrowed to that CPU, which moves it at once, and then widened. There are some
+ * microseconds between the two calls (more if this process is preempted there). A fork or clone in between
+ * copies the narrow mask; with a program that forks 5,000 times a second, this happens in about one of twenty
+ * lends. Such a child would be stuck on one CPU and would look pinned by its user.
  *
  *   narrow {cpu}        wide again               next tick, 20 ms later or more
  *   ----+-------------------+----------------------------+------------------->
  *   "narrow last=L" first   "settled"                    tasks L+1..M are looked at: "checked"
  *
- * Task numbers are handed out in ascending order, so everything born since then has a number after the last one given
- * out before. The look waits for two ticks of the clock, because a child copies the mask some time before it gets its
- * number. It is cheap: a dead number costs one failed open, and a busy machine gives out some hundred numbers between
- * two of our ticks.
+ * PIDs are allocated in ascending order, so every task born since then has a number after the last one
+ * allocated before. The check waits for two clock ticks, because a child copies the mask some time before it
+ * gets its number. The check is cheap: a dead number costs one failed open, and a busy machine allocates some
+ * hundred numbers between two ticks of the daemon.
  *
- * After a crash in between, the lines tell the next process what to look for; see act_mask_ours(). A container that
- * fakes /proc/loadavg makes us look at the wrong numbers; then such a child keeps its single CPU. */
+ * After a crash in between, the journal lines tell the next process what to look for; see act_mask_ours().
+ * Where a container fakes /proc/loadavg, the wrong numbers are checked, and such a child keeps its single
+ * CPU. */
 
 #include "act/masks/passage.h"
 #include "base/parse.h"
 
 #include "act/undo/lineage.h"
 
-#define NUMBERS_MAX    4096 /* looked at in one check; those born in the passage itself come first */
-#define FIRST_AGAIN    300  /* the kernel's RESERVED_PIDS: where numbers go on after the largest */
+#define NUMBERS_MAX    4096 /* checked at a time; those born during the forced migration itself come first */
+#define FIRST_AGAIN    300  /* the kernel's RESERVED_PIDS: where numbers continue after the largest */
 #define SETTLING_TICKS 2U
 
 int passage_begin(Act *act, const ActProcess *process, TaskKey task, CpuIx cpu, JournalPassage *ret)
@@ -63,7 +64,8 @@ void passage_end(Act *act, TaskKey task, CpuIx cpu)
         journal->passages[journal->n_passages - 1].settled = true;
 }
 
-/* What the thread in passage has now is what its child would have, born a moment later. */
+/* Gives the child what it would have inherited a moment later: the present mask of the thread, if that is
+ * ours; else the original. */
 static int widen(Act *act, const JournalPassage *passage, const JournalProcess *entry, TaskKey child,
                  hwloc_bitmap_t scratch)
 {
@@ -112,13 +114,13 @@ static void check_since(Act *act, pid_t last, pid_t now, hwloc_bitmap_t have, hw
 {
     if (now >= last) {
         check_numbers(act, last + 1, now, have, scratch);
-    } else { /* went round */
+    } else { /* wrapped around */
         check_numbers(act, last + 1, INT32_MAX, have, scratch);
         check_numbers(act, FIRST_AGAIN, now, have, scratch);
     }
 }
 
-/* All is looked at. Only a thread that is still narrow stays on the list. */
+/* Everything has been checked. Only threads that are still narrow stay on the list. */
 static void finish_check(Act *act, ActBirthMark now)
 {
     Journal *journal = act->journal;

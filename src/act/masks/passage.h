@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Forcing a thread onto a lent CPU: for a moment it is allowed that CPU only, and what it forks in that moment must not
- * stay there. */
+/* Forced migration of a thread to a lent CPU: for a moment the thread is allowed that CPU only. Tasks that it
+ * forks in that moment must not stay there. */
 
 #include "act/internal.h"
 
-/* Marks the moment, before the thread of `process` is narrowed to `cpu`. 0, or not 0 when it cannot be told what is
- * born from now on; the thread must not be narrowed then. */
+/* Marks the moment; to be called before the thread of `process` is narrowed to `cpu`. Returns 0; otherwise
+ * children born from now on cannot be recognized, and the thread must not be narrowed. */
 int passage_begin(Act *act, const ActProcess *process, TaskKey task, CpuIx cpu, JournalPassage *ret);
 
-/* After the change: the thread is wide again, unless it could neither be widened nor put back. */
+/* To be called after the change: the thread is wide again, unless it could be neither widened nor
+ * restored. */
 void passage_end(Act *act, TaskKey task, CpuIx cpu);
 
-/* Looks at the tasks born since the passages of earlier ticks and widens those that inherited the single CPU. */
+/* Checks the tasks born since the forced migrations of earlier ticks, and widens those that inherited the
+ * single CPU. */
 void passage_check(Act *act);

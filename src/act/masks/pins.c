@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A user may have pinned a thread to the very CPUs that are to be its home. Nothing is to be done to it then, but it
- * must be written down all the same: when everything is put back its mask would look like one of ours and be
- * widened.
+/* A user may have pinned a thread to exactly the CPUs of its home. Nothing needs to be done to that thread,
+ * but it must be in the journal: otherwise its mask would look like one of ours when everything is put back,
+ * and would be widened.
  *
- * This is told apart once, before any thread of its process gets that mask from us: from then on, a thread that has it
- * may be one that was born of another. The lines of all such threads go in front of the line of the mask, in one write,
- * so that no crash comes between.
+ * The two cases are told apart once, before any thread of the process gets that mask from us. From then on, a
+ * thread with that mask may have inherited it. The lines of all such threads precede the line of the mask, in
+ * one write, so that no crash can come in between.
  *
  *     process pid=100 ... original=0-7       thread 100 had all CPUs
  *     thread pid=100 ... tid=102 original=0-3
- *     mask pid=100 ... mask=0-3              from here on 0-3 is ours, but for thread 102
+ *     mask pid=100 ... mask=0-3              from here on 0-3 is ours, except for thread 102
  *
- * Which threads these may be is known from the last look at them (World), and each is asked again: most processes
- * have none, and asking all threads of one with ten thousand takes a tenth of a second. What this does badly: a
- * thread pinned to the home between that look and this moment is taken for ours, and so are children of a thread
- * that is pinned so. */
+ * The candidates come from the last look at the threads (World), and the mask of each is read again. Most
+ * processes have none, and reading all threads of a process with ten thousand takes a tenth of a second. What
+ * this does badly: a thread that is pinned to the home after that look is taken for ours, and so are children
+ * of a thread that is pinned so. */
 
 #include "act/masks/pins.h"
 
-/* What the process that is given a mask is found to have. */
+/* What is found in the process that is given a mask. */
 typedef struct Found {
-    TaskKey *own; /* threads that have it already */
+    TaskKey *own; /* threads that have the mask already */
     size_t n_own, capacity;
-    TaskKey other; /* one that has another; tid 0: none yet */
+    TaskKey other; /* a thread with another mask; tid 0: none yet */
     hwloc_bitmap_t mask;
 } Found;
 
@@ -44,7 +44,7 @@ static int look_at(Act *act, TaskKey task, hwloc_const_bitmap_t mask, hwloc_bitm
     return APPEND(found->own, found->capacity, found->n_own, task);
 }
 
-/* All threads but `besides` that have `mask`, and the first that has another one. */
+/* Finds all threads except `besides` that have `mask`, and the first one that has another mask. */
 static int look(Act *act, const World *world, const ActProcess *process, TaskKey besides,
                 hwloc_const_bitmap_t mask, Found *found)
 {
@@ -67,7 +67,7 @@ static int look(Act *act, const World *world, const ActProcess *process, TaskKey
     return r;
 }
 
-/* Whether the mask is all that the process may use: then it is nobody's choice. */
+/* Whether the mask is all that the process may use, and so nobody's choice. */
 static bool is_whole(Act *act, const World *world, const ActProcess *process, hwloc_const_bitmap_t mask)
 {
     const Process *known = act_known(world, process->pid, process->start_ticks);
@@ -80,7 +80,7 @@ int pins_note_change(Act *act, const World *world, JournalChange *change)
 {
     const JournalProcess *entry =
         journal_process(act->journal, change->process.pid, change->process.start_ticks);
-    CLEANUP(found_done) Found found = {.other = {.tid = -1}}; /* not asked for */
+    CLEANUP(found_done) Found found = {.other = {.tid = -1}}; /* not wanted */
     int r = 0;
 
     if ((!entry || entry->released_ticks > 0 || !journal_is_applied(entry, change->mask)) &&
@@ -96,7 +96,7 @@ int pins_note_change(Act *act, const World *world, JournalChange *change)
     return r;
 }
 
-/* The entry of a process is about its other threads, if there are some: those are what later ones will be born of. */
+/* The entry of the process describes its other threads, if any, because later threads inherit from those. */
 int pins_note(Act *act, const World *world, const ActProcess *process, TaskKey task,
               hwloc_const_bitmap_t mask)
 {

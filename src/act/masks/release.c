@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Releasing one process: its threads are put back at once, or a slice at a time where there are very many. In a tick
- * the search for its children, which inherited a mask, is left to later ones (act/undo/search.c). */
+/* Releases a process: its threads are put back at once, or slice by slice if there are very many. In a tick,
+ * the search for children that inherited a mask is left to later ticks (act/undo/search.c). */
 
 #include "act/masks/execute.h"
 #include "act/masks/slice.h"
 #include "base/time.h"
 
-/* A group that comes to need all nodes is released while it works, as a part of placing it. Then the search for
- * children is put off for so long (act/undo/search.c). */
+/* A group that comes to need all nodes is released while it works, as part of placing it. The search for its
+ * children is delayed by this much (act/undo/search.c). */
 #define SEARCH_USEC (2U * USEC_PER_SEC)
 
 static int release_thread(void *userdata, TaskKey task)
@@ -27,7 +27,7 @@ static int release_thread(void *userdata, TaskKey task)
     return execute_outcome(act_set_original(act, task, journal_original(act->journal, entry, task)));
 }
 
-/* A process that inherited its mask and never had an action of its own is not in the journal yet. */
+/* Enters the process in the journal: one that inherited its mask and never had an action is not there yet. */
 static int enter_process(Work *work)
 {
     Act *act = work->act;
@@ -49,7 +49,7 @@ bool release_roams(const PlanAction *action)
     return action->kind == PLAN_KIND_RELEASE && action->rule == PLAN_RULE_ROAMS && action->subject.tid == 0;
 }
 
-/* 0, -errno, or 1: nothing was, because all of it is as somebody else pinned it. */
+/* Returns 0, -errno, or 1: nothing was put back, because all of it is as somebody else pinned it. */
 static int restore_all_of(Work *work, JournalProcess *entry)
 {
     size_t restored = work->restore.n_restored, left = work->restore.n_left;
@@ -58,7 +58,7 @@ static int restore_all_of(Work *work, JournalProcess *entry)
     return r == 0 && work->restore.n_restored == restored && work->restore.n_left > left ? 1 : r;
 }
 
-/* Children of these are looked for later. */
+/* The children of such a process are searched for later. */
 static void let_roam(Work *work, JournalProcess *entry)
 {
     entry->roams = true;
@@ -66,7 +66,7 @@ static void let_roam(Work *work, JournalProcess *entry)
         work->act->search_usec = work->world->now_usec + SEARCH_USEC;
 }
 
-/* The last slice leaves to the search whoever was not in the World. */
+/* The last slice leaves threads that were not in the World to the search. */
 static int release_by_threads(Work *work)
 {
     int r = execute_by_threads(work, release_thread);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A process of a hundred thousand threads takes seconds to be placed, and meanwhile others wait for a tick and clients
- * for an answer. So a tick does of it what it can spare the time for. What is left is not kept here: the World says of
- * which threads the mask is not what it is to be, so the next plan has the same action again, or another one if that is
- * right by then. A stop, a release or a crash in between finds in the journal what was done so far, and nothing else
- * was.
+/* Placing a process of a hundred thousand threads takes seconds, in which other processes would wait for a
+ * tick and clients for an answer. So each tick does as much as it has time for. The rest is not recorded
+ * here: the World knows which threads have the wrong mask, so the next plan has the same action again, or
+ * another one if that is right by then. A stop, a release or a crash in between finds in the journal exactly
+ * what was done so far.
  *
- * The threads are those of the World and not of the task directory: listing these takes longer than a tick, and the
- * next discovery brings those that were born meanwhile. Several large processes share a slice, so that one whose
- * threads are born as fast as they are placed keeps nobody waiting. A thread that fails is not tried first the next
- * time.
+ * The threads come from the World and not from the task directory, because listing that takes longer than a
+ * tick, and the next discovery brings the threads born in the meantime. Large processes share a slice, so
+ * that one whose threads are born as fast as they are placed does not delay the others. A thread that fails
+ * is not the first to be tried the next time.
  *
- * Example: 25,000 threads, 70 us each. A slice of 30 ms does 430 of them, so 58 ticks place them, six seconds at
- * FastTickSec=100ms. */
+ * Example: 25,000 threads, 70 us each. A slice of 30 ms handles 430 of them, so placing all takes 58 ticks,
+ * six seconds at FastTickSec=100ms. */
 
 #include "act/masks/slice.h"
 
@@ -65,7 +65,7 @@ bool slice_spent(Act *act)
            (act->slice.n_threads >= ACT_SLICE_THREADS || time_now_usec() >= act->slice.until_usec);
 }
 
-/* Whether the action is for this thread; see home_covers() of plan/commit.c for the homes. */
+/* Whether the action is for this thread; see home_covers() of plan/commit.c for homes. */
 static bool is_meant(const PlanAction *action, const Task *task)
 {
     if (task->gone)
@@ -76,9 +76,9 @@ static bool is_meant(const PlanAction *action, const Task *task)
                                (task->allowed == action->to && !task->original));
 }
 
-/* What this action may take of what is left: as much as each of those that come after it. */
+/* What this action may use of the rest of the slice: an equal share for it and each large action after it. */
 typedef struct Share {
-    size_t n_threads; /* as slice->n_threads may become */
+    size_t n_threads; /* limit of slice->n_threads */
     uint64_t until_usec;
 } Share;
 
@@ -95,7 +95,7 @@ static Share take_share(ActSlice *slice)
     };
 }
 
-/* Where to begin among the tasks: behind the last one of the slice before, if it was of this process. */
+/* Returns where to begin: after the last task of the previous slice, if that was of this process. */
 static size_t first_of(const ActSlice *slice, const PlanAction *action, const Task *tasks, size_t n)
 {
     size_t first = 0;
@@ -134,7 +134,8 @@ int slice_threads(Act *act, const SliceThreads *threads, size_t *n)
 
         if (!is_meant(threads->action, task))
             continue;
-        /* At least one, however short the share: or nothing would ever be done on a machine that is slow enough. */
+        /* At least one thread, however short the share; otherwise a slow machine would never get anything
+         * done. */
         if (slice->n_threads >= share.n_threads || (began && time_now_usec() >= share.until_usec)) {
             slice_leave(act);
             return 1;

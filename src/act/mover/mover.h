@@ -39,8 +39,8 @@
  * does not release it (a mapping of a file on a dead server is enough). */
 #define MOVER_HANG_USEC 10000000U
 
-/* Most hung threads that are given up. A further one keeps its place, possibly the only one of its node,
- * until it returns. */
+/* Most hung threads that are given up. A further one keeps its place, possibly its node's only one, until it
+ * returns. */
 #define MOVER_HANGING_MAX 32U
 
 /* Most threads that move to one node. A node gets half as many as it has CPUs, but two if it has two; twice
@@ -165,9 +165,8 @@ DEFINE_CLEANUP(Mover *, mover_free)
 /* Returns a descriptor, owned by the mover, that is readable when there is a result to collect. */
 int mover_fd(const Mover *mover);
 
-/* Accepts a request and gives it an id, never 0. Never blocks. 0; -ENOBUFS: too many requests are pending;
- * -E2BIG: too many ranges; -EINVAL: not as described above; -ENOMEM or -EAGAIN: no thread could be
- * started. */
+/* Accepts a request and gives it an id, never 0. Never blocks. 0; -ENOBUFS: too many requests pending;
+ * -E2BIG: too many ranges; -EINVAL: not as described above; -ENOMEM, -EAGAIN: no thread could be started. */
 int mover_submit(Mover *mover, const MoverOrder *order, uint64_t *ret_id);
 
 /* Ends a request after the call in progress; its result arrives as usual. 0, or -ESRCH if it is over. */

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* move_pages(2) and migrate_pages(2) take a bare PID, and PIDs are reused, so a pidfd is held. If it shows
- * the process alive before and after a call, the call was about that process: its PID is not reused while it
- * lives.
+ * the process alive before and after a call, the call was about that process: a PID is not reused while its
+ * process lives.
  *
  * migrate_pages(2) also moves pages that others map if the caller has CAP_SYS_NICE, which a daemon that
  * places threads has. The C library of every process would then follow whichever small process moved last,
- * and memory would leave the target's cpuset. So the thread drops that capability for the length of the
- * call. */
+ * and memory would leave the target's cpuset. So the thread drops that capability for the call. */
 
 #include "act/mover/ops.h"
 
@@ -51,8 +50,7 @@ static bool ops_is_alive(void *context, int process_fd)
     return poll(&pfd, 1, 0) == 0;
 }
 
-/* The start time is read while the descriptor is held: if the process is alive after that, the time is its
- * own. */
+/* The start time is read while the descriptor is held: if the process is still alive then, it is its own. */
 static int ops_open_process(void *context, pid_t pid, uint64_t start_ticks)
 {
     CLEANUP_CLOSE int fd = (int)syscall(SYS_pidfd_open, pid, 0);

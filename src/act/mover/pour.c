@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Queries where pages are and moves them, in calls that take some ten milliseconds, within the rate limit and
- * the room on the node (act/mover/gate.h). tests/vm/contract/contract-move-pages.c describes the system
- * calls. */
+/* Queries where pages are and moves them, in calls of some ten milliseconds, within the rate limit and the
+ * room on the node (act/mover/gate.h). For the system calls see tests/vm/contract/contract-move-pages.c. */
 
 #include "act/mover/walk-internal.h"
 

@@ -17,8 +17,7 @@
 /* Larger numbers are rejected: 2^60 bytes. */
 #define PAGES_MAX (UINT64_C(1) << 48)
 
-/* Parses the number after "key" and blanks at the start of `line`; it must end at a blank or the end of the
- * line. */
+/* Parses the number after "key" and blanks at the start of `line`; a blank or the line's end must follow. */
 static bool number_of(const char *line, const char *key, uint64_t max, uint64_t *ret)
 {
     if (!scan_word(&line, key) || *line != ' ')

@@ -7,7 +7,7 @@
 #include "act/mover/mover.h"
 #include "act/mover/room.h"
 
-/* A block moves as one page if it is a huge page, and is located by samples (P18, 2 MB clusters). */
+/* A block moves as one page if it is huge, and is located by samples (P18, 2 MB clusters). */
 #define WALK_BLOCK_BYTES (UINT64_C(2) << 20)
 
 /* Blocks handled in one step. */

@@ -15,7 +15,7 @@ typedef struct CgroupPaths {
 } CgroupPaths;
 
 /* Parses /proc/PID/cgroup; the paths point into the text, whose lines are terminated in place. Every path
- * begins with "/" and has no trailing " (deleted)". Returns 0, or -EINVAL if a line is malformed or there is
+ * begins with "/" and has no trailing " (deleted)". Returns 0, or -EINVAL if a line is malformed or there are
  * none. */
 int cgroup_parse(char *text, CgroupPaths *ret);
 
