@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Whether a process has its mask from us or from its user is easiest to tell right after its birth, because
- * parents exit as time goes by. So each discovery passes on the processes started since the last one, and
- * those born with a mask of ours are judged then (act/undo/lineage.c):
+/* Whether a process has its mask from the daemon or from its user is easiest to tell right after it starts,
+ * because parents exit as time goes by. So each discovery passes on the processes started since the last one,
+ * and those that started with a mask of ours are judged then (act/undo/lineage.c):
  *
  *     inherited    entered in the journal as any other: put back when the daemon stops, even if its ancestors have
  *                  exited and it has left their session. It is also an heir: put back when the process it has

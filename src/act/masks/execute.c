@@ -5,8 +5,8 @@
  * Between the decision and this moment, the task may have exited, its user may have pinned it, or its process
  * may have started threads. So the mask of every thread is read again and replaced only if it is the mask
  * that the plan expected (`from`) or one that the journal says is ours. A process gets its home in passes
- * over its threads: a thread born during a pass may inherit the old mask from a creator not yet reached, and
- * the next pass finds it.
+ * over its threads: a thread created during a pass may inherit the old mask from a creator not yet reached,
+ * and the next pass finds it.
  *
  * The kernel cuts the requested mask by the thread's cpuset. If the cpuset became narrower since the plan was
  * made, the result would be a mask that is not in the journal and looks like a user's. So it is taken back,
@@ -55,7 +55,7 @@ static bool is_whole(Work *work, hwloc_const_bitmap_t mask)
 }
 
 /* The same, by the present cpuset of the thread. It may have become narrower since the World was read, and
- * may be the thread's own; what it leaves is nobody's choice. */
+ * may be the thread's own; what it leaves is not the user's choice. */
 static bool is_whole_now(Work *work, TaskKey task, hwloc_const_bitmap_t mask)
 {
     Act *act = work->act;
@@ -65,7 +65,7 @@ static bool is_whole_now(Work *work, TaskKey task, hwloc_const_bitmap_t mask)
 }
 
 /* Whether the mask is what a kernel before 6.2 made of all CPUs, when that was put back while some CPUs were
- * offline or coming back. That is nobody's choice, even when they are online again. */
+ * offline or coming back. That is not the user's choice, even when they are online again. */
 static bool was_left(Work *work, hwloc_const_bitmap_t mask)
 {
     const JournalProcess *entry =
@@ -84,7 +84,7 @@ static void take_back(Work *work, TaskKey task, JournalOriginal before)
         (void)act_set_original(work->act, task, before);
 }
 
-/* A process that is given masks again passes them on to its children, and is nobody's heir any more. */
+/* A process that is given masks again passes them on to its children, and is no longer an heir. */
 static void note_home(const Work *work)
 {
     int32_t workload = work->action->workload.i;
@@ -137,10 +137,10 @@ static int change(Work *work, TaskKey task, bool ours, const JournalPassage *pas
     return execute_outcome(r);
 }
 
-/* For a process that, according to the journal, has no mask from us, but has the one it should get. A process
- * that came into a fence from outside shows the home as its mask, whatever its user chose. So the fence is
- * taken down first, and the mask read again. Returns 0, or a PlanOutcome: RETRY if that takes a while or the
- * mask is another one. */
+/* For a process that, according to the journal, has no mask from the daemon, but has the one it should get. A
+ * process that came into a fence from outside shows the home as its mask, whatever its user chose. So the
+ * fence is taken down first, and the mask read again. Returns 0, or a PlanOutcome: RETRY if that takes a
+ * while or the mask is another one. */
 static int look_without_fence(Work *work, TaskKey task)
 {
     Act *act = work->act;

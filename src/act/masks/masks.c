@@ -20,7 +20,7 @@ bool act_mask_same(Act *act, hwloc_const_bitmap_t a, hwloc_const_bitmap_t b)
 }
 
 /* The mask of a forced migration is a single CPU, which a user may choose too. So it is ours only on the
- * thread that is being moved and on tasks born since then. Start times are cut to whole ticks, hence the
+ * thread that is being moved and on tasks created since then. Start times are cut to whole ticks, hence the
  * tolerance of one. */
 static bool from_passage(const JournalPassage *passage, TaskKey task, hwloc_const_bitmap_t mask)
 {

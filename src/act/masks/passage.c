@@ -10,7 +10,7 @@
  *   ----+-------------------+----------------------------+------------------->
  *   "narrow last=L" first   "settled"                    tasks L+1..M are looked at: "checked"
  *
- * PIDs are allocated in ascending order, so every task born since then has a number after the last one
+ * PIDs are allocated in ascending order, so every task created since then has a number after the last one
  * allocated before. The check waits for two clock ticks, because a child copies the mask some time before it
  * gets its number. The check is cheap: a dead number costs one failed open, and a busy machine allocates some
  * hundred numbers between two ticks of the daemon.
@@ -24,7 +24,7 @@
 
 #include "act/undo/lineage.h"
 
-#define NUMBERS_MAX    4096 /* checked at a time; those born during the forced migration itself come first */
+#define NUMBERS_MAX    4096 /* checked at a time; those created during the forced migration come first */
 #define FIRST_AGAIN    300  /* the kernel's RESERVED_PIDS: where numbers continue after the largest */
 #define SETTLING_TICKS 2U
 

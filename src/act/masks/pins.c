@@ -4,9 +4,9 @@
  * but it must be in the journal: otherwise its mask would look like one of ours when everything is put back,
  * and would be widened.
  *
- * The two cases are told apart once, before any thread of the process gets that mask from us. From then on, a
- * thread with that mask may have inherited it. The lines of all such threads precede the line of the mask, in
- * one write, so that no crash can come in between.
+ * The two cases are told apart once, before any thread of the process gets that mask from the daemon. From
+ * then on, a thread with that mask may have inherited it. The lines of all such threads precede the line of
+ * the mask, in one write, so that no crash can come in between.
  *
  *     process pid=100 ... original=0-7       thread 100 had all CPUs
  *     thread pid=100 ... tid=102 original=0-3
@@ -67,7 +67,7 @@ static int look(Act *act, const World *world, const ActProcess *process, TaskKey
     return r;
 }
 
-/* Whether the mask is all that the process may use, and so nobody's choice. */
+/* Whether the mask is all that the process may use, and so not the user's choice. */
 static bool is_whole(Act *act, const World *world, const ActProcess *process, hwloc_const_bitmap_t mask)
 {
     const Process *known = act_known(world, process->pid, process->start_ticks);

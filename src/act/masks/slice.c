@@ -7,9 +7,9 @@
  * what was done so far.
  *
  * The threads come from the World and not from the task directory, because listing that takes longer than a
- * tick, and the next discovery brings the threads born in the meantime. Large processes share a slice, so
- * that one whose threads are born as fast as they are placed does not delay the others. A thread that fails
- * is not the first to be tried the next time.
+ * tick, and the next discovery brings the threads created in the meantime. Large processes share a slice, so
+ * that one that creates threads as fast as they are placed does not delay the others. A thread that fails is
+ * not the first to be tried the next time.
  *
  * Example: 25,000 threads, 70 us each. A slice of 30 ms handles 430 of them, so placing all takes 58 ticks,
  * six seconds at FastTickSec=100ms. */

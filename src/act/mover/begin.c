@@ -156,8 +156,8 @@ static MoverOutcome read_regions(Walk *w)
  * Small processes
  */
 
-/* Whether one call can query all memory that may be there, and one call can move all the process has,
- * including programs and libraries. */
+/* Whether one call can query all memory that may be there, and one can move all the process has, including
+ * programs and libraries. */
 static bool is_small(Walk *w)
 {
     CLEANUP_FREE char *text = NULL;

@@ -29,7 +29,7 @@ void mover_gate_done(MoverGate *gate)
 static void leave_line(MoverGate *gate, MoverPass *pass)
 {
     if (pass->wanted_bytes > 0)
-        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): who is first and not last has a next */
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): the first is also the last, or has a next */
         DL_DELETE(gate->line, pass);
     pass->wanted_bytes = 0;
 }

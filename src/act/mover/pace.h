@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* The duration at which calls aim. It is half of the 20 ms a call may take: while a page is copied, any
- * thread that touches it waits, and the duration of the last call only hints at that of the next. */
+ * thread that touches it waits, and the last call only hints at the next. */
 #define MOVER_AIM_USEC 10000U
 
 /* Returns the number of pages for the next call, after one of `n` pages that took `took_usec`: as many as

@@ -289,8 +289,8 @@ static MoverOutcome move_blocks(Walk *w)
     return outcome;
 }
 
-/* Takes the next blocks of the regions. With a rate limit, no more than the burst, so that what was taken
- * from the bucket for a huge page fits in again if the block turns out to be small pages. */
+/* Takes the next blocks of the regions. With a rate limit, takes at most the burst: what a huge page took
+ * from the bucket then fits back in if the block turns out to be small pages. */
 static void take_next(Walk *w)
 {
     uint64_t rate = walk_rate(w);

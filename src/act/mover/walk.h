@@ -13,8 +13,8 @@
 /* Blocks handled in one step. */
 #define WALK_BLOCKS 16U
 
-/* Attempts for a block of which some pages could not be moved, and the time between them. By then, pages
- * under I/O are free again; pinned ones never will be. */
+/* How often a block is tried if some pages could not be moved, and the time in between. By then, pages under
+ * I/O are free again; pinned ones never will be. */
 #define WALK_TRIES      3U
 #define WALK_AGAIN_USEC 20000U
 
