@@ -2,7 +2,7 @@
 #pragma once
 
 /* Strict parsers of short texts: the whole string must match, except surrounding blanks; nothing is guessed.
- * All return 0, -EINVAL (wrong form), -ERANGE (right form, but too large) or, parse_list() only, -ENOMEM.
+ * All return 0, -EINVAL (wrong form), -ERANGE (right form, but too large) or, from parse_list(), -ENOMEM.
  * They write ret_ only on 0. */
 
 #include "base/util.h"
@@ -36,7 +36,7 @@ int parse_bool(const char *s, bool *ret);
 int parse_span_usec(const char *s, uint64_t *ret);
 
 /* A size: digits, an optional fraction and an optional suffix K, M, G or T (powers of 1024, either case). A
- * fraction needs a suffix. The result is in bytes. */
+ * nonzero fraction needs a suffix. The result is in bytes. */
 int parse_bytes(const char *s, uint64_t *ret);
 
 /* "12%", "1.5%" or "300permille" as permille. A bare number is -EINVAL, because its unit would be a guess. */

@@ -2,8 +2,8 @@
 
 /* Busy time is elapsed time minus idle time. The kernel knows the idle time of a CPU to the microsecond
  * (NO_HZ), but prints it in steps of 10 ms (USER_HZ). Against a fast tick of 100 ms, one step is 100
- * permille, twice the busy share up to which P1 calls a CPU idle. Plain differences would call an idle CPU
- * busy by 90 permille when a tick takes 109 ms and ten steps fall into it.
+ * permille, twice the busy share below which a CPU is idle (P1, overload map). Plain differences would call
+ * an idle CPU busy by 90 permille when a tick takes 109 ms and ten steps fall into it.
  *
  * Let f be the idle time that is not printed yet, 0 <= f < 10 ms. The true busy time b is then known up to
  * one step: with E = now - printed idle time, E - 10 ms < b <= E. And b never decreases. So an estimate is

@@ -5,8 +5,7 @@
  * the second tells whether one slipped in between. In that gap of some microseconds the kernel would have to
  * allocate every other free number before it reuses this one.
  *
- * The system calls are made directly, because the C library's wrappers take a cpu_set_t, which ends at 1024
- * CPUs. */
+ * The system calls are made directly, because the C library's cpu_set_t ends at 1024 CPUs. */
 
 #include "act/act.h"
 #include "act/fence/place.h"

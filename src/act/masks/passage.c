@@ -2,7 +2,7 @@
 
 /* A thread whose mask gains an idle CPU stays where it is; it may be long before the kernel's balancer moves
  * it. So the thread is first narrowed to that CPU, which moves it at once, and then widened. There are some
- * microseconds between the two calls (more if this process is preempted there). A fork or clone in between
+ * microseconds between the two calls (more if the daemon is preempted there). A fork or clone in between
  * copies the narrow mask; with a program that forks 5,000 times a second, this happens in about one of twenty
  * lends. Such a child would be stuck on one CPU and would look pinned by its user.
  *

@@ -26,8 +26,8 @@
 
 #define WORD_BITS (8U * sizeof(unsigned long))
 
-/* libnuma passes masks as long as the kernel's own node masks: at most 1024 bits, or four times that if
- * libnuma could not find out. */
+/* libnuma passes masks as long as the kernel's own node masks: at most 1024 bits, or four times that if their
+ * size is unknown. */
 #define MASK_WORDS (4096U / WORD_BITS + 1U)
 #define CPU_WORDS  ((PARSE_CPU_MAX + 1U) / WORD_BITS)
 

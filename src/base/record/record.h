@@ -81,7 +81,7 @@ void record_reader_done(RecordReader *reader);
 /* Moves to the next line; at the end, `kind` is NULL. Returns 0, -EINVAL with `error` set, or -ENOMEM. */
 int record_next(RecordReader *reader);
 
-/* Whether the current line is of that kind. */
+/* Whether the current line is of this kind; false at the end. */
 bool record_is(const RecordReader *reader, const char *kind);
 
 /* Reads the keys of the current line into `object`. Returns 0, -EINVAL with `error` set, or -ENOMEM; on

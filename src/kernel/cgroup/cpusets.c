@@ -62,7 +62,7 @@ CpusetsV1 cpusets_v1(int root_fd)
 
     if (faccessat(root_fd, "sys/fs/cgroup/cpuset/cpuset.cpus", F_OK, 0) == 0)
         return CPUSETS_V1_CGROUP;
-    /* The file shows that no mount over /dev hides the cpusets, mountinfo that it is one of theirs. */
+    /* The file shows that no mount over /dev hides the cpusets; mountinfo, that it is one of theirs. */
     if (faccessat(root_fd, "dev/cpuset/cpus", F_OK, 0) == 0 &&
         lines_read(root_fd, "proc/self/mountinfo", add_mount, &mounted) == 0 && mounted)
         return CPUSETS_V1_DEV;
