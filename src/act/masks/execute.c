@@ -137,10 +137,10 @@ static int change(Work *work, TaskKey task, bool ours, const JournalPassage *pas
     return execute_outcome(r);
 }
 
-/* For a process that, according to the journal, has no mask from the daemon, but has the one it should get. A
- * process that came into a fence from outside shows the home as its mask, whatever its user chose. So the
- * fence is taken down first, and the mask read again. Returns 0, or a PlanOutcome: RETRY if that takes a
- * while or the mask is another one. */
+/* Checks a process that already has the mask it should get, although the journal does not say, or not for
+ * certain, that the daemon gave it. A process that came into a fence from outside shows the home as its mask,
+ * whatever its user chose. So the fence is taken down first, and the mask read again. Returns 0, or a
+ * PlanOutcome: RETRY if that takes a while or the mask is another one. */
 static int look_without_fence(Work *work, TaskKey task)
 {
     Act *act = work->act;

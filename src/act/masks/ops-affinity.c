@@ -30,8 +30,9 @@
 /* A path for each of a dozen hierarchies, or 65,536 supplementary groups. */
 #define PLACE_TEXT_MAX (1U << 20)
 
-/* More CPU time than fork(2) uses: a fixed part, and the page tables, where some 45 MB of memory take a
- * hundredth of a second (measured: 22 ms for a GiB). Half of that amount is assumed. */
+/* More CPU time than fork(2) uses, in ticks of a hundredth of a second: a fixed part, and the copy of the page
+ * tables. The latter takes 22 ms for a GiB (measured), or one tick for some 450 MB. One tick for 20 MB is
+ * assumed, which is far on the safe side. */
 #define FORK_TICKS          2U
 #define FORK_BYTES_PER_TICK (20ULL << 20)
 

@@ -42,6 +42,6 @@ void mover_gate_look(MoverGate *gate, MoverPass *pass);
 /* to be called after: returns how many of `n` pages of `bytes` each may be moved into the `room_bytes` read.
  * They now count as under way. */
 size_t mover_gate_enter(MoverGate *gate, MoverPass *pass, uint64_t room_bytes, size_t n, uint64_t bytes);
-/* Ends that, whether or not the pages were moved. Another thread may call it for one that hangs. A second
- * call does nothing. */
+/* Ends the move: its pages no longer count as under way, whether or not they were moved. Another thread may
+ * call it for one that hangs. A second call does nothing. */
 void mover_gate_leave(MoverGate *gate, MoverPass *pass);

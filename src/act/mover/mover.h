@@ -54,9 +54,10 @@
  *                                                 32 MB           256 MB
  *     huge pages, target writing on all CPUs    0.45, 0.65 s    2.3, 3.1 s      medians of six
  *     huge pages, target asleep                 80, 75 ms       0.60, 0.61 s    medians of four
- *     small pages                               0.39, 0.39 s    4.3, 2.3 s
+ *     small pages, target asleep                0.39, 0.39 s    4.3, 2.3 s
  *
- * The longest call took as long in both cases. For small pages a second thread only adds contention. */
+ * While the target wrote, the longest call took as long with two threads as with one. For small pages a second
+ * thread only adds contention. */
 #define MOVER_LANES_MAX 4U
 
 /* With this many threads, hung ones included, a node gets only one; TasksMax= of the service leaves room for

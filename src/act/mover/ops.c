@@ -50,7 +50,8 @@ static bool ops_is_alive(void *context, int process_fd)
     return poll(&pfd, 1, 0) == 0;
 }
 
-/* The start time is read while the descriptor is held: if the process is still alive then, it is its own. */
+/* The start time is read while the descriptor is held. If the process is alive after that, it is the start
+ * time of this process. */
 static int ops_open_process(void *context, pid_t pid, uint64_t start_ticks)
 {
     CLEANUP_CLOSE int fd = (int)syscall(SYS_pidfd_open, pid, 0);

@@ -187,7 +187,7 @@ void walk_leave(Walk *w)
  * together. If some of them could not be moved, it sets no status for any page of the queue; it sets the
  * status of the page after the queue, and stops there. So the first run of pages without a status is the
  * queue that was tried, and a query shows which of those moved. Pages beyond the one after it were not tried.
- * *ret_n is how many of the `n` pages were. */
+ * *ret_n is how many of the `n` pages were tried. */
 static MoverOutcome settle(Walk *w, size_t first, size_t n, int error, size_t *ret_n)
 {
     WalkNode *node = w->node;
@@ -220,8 +220,8 @@ void walk_count_call(Walk *w, uint64_t took_usec)
     w->account.longest_usec = MAX(w->account.longest_usec, took_usec);
 }
 
-/* Sets how many pages the next call may move. Not all blocks moved as huge pages may be huge, so that limit
- * goes down at once, but up only when all were (find_huge() in walk.c). */
+/* Sets how many pages the next call may move. Blocks that are moved as huge pages may turn out to be small
+ * ones. So the limit for blocks goes down at once, but up only when all were huge (find_huge() in walk.c). */
 static void set_pace(WalkNode *node, size_t n, uint64_t bytes, uint64_t took_usec)
 {
     if (bytes != WALK_BLOCK_BYTES) {
