@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The cost of a packing, as pack.h defines it, kept so that one group can change its set and the new sum be had
- * quickly.
+/* The cost of a packing, as pack.h defines it, kept so that the new sum is cheap to compute when one group
+ * changes its set.
  *
- * A group of several nodes is not fixed to equal parts of them, because the kernel balances inside its mask. So groups
- * without a choice come first (one node, then two, ...), and wider ones flow around them. Worked example, two nodes of
- * 8 CPUs, A with a demand of 12 on both, B with 4 on the first: B leaves room for 4 and 8, A divides 12 as 4 and 8, and
- * neither node is overloaded. Equal halves of A would have overloaded the first, and B would have been spread for
- * nothing.
+ * A group of several nodes is not divided over them in equal parts, because the kernel balances inside its
+ * mask. So groups without a choice come first (one node, then two, ...), and wider ones flow around them.
+ * Worked example, two nodes of 8 CPUs, A with a demand of 12 on both, B with 4 on the first: B leaves room
+ * for 4 and 8, A divides 12 as 4 and 8, and neither node is overloaded. Equal halves of A would have
+ * overloaded the first, and B would have been spread for nothing.
  *
- * All is in integers. Squares are taken of loads up to 16 times the capacity, more is cut: no sum of 64 nodes or 4096
- * groups then reaches 2^63. */
+ * All numbers are integers. Squares are taken of loads up to 16 times the capacity, larger ones are cut: no
+ * sum of 64 nodes or 4096 groups then reaches 2^63. */
 
 #include "plan/pack/internal.h"
 
@@ -30,7 +30,8 @@
 
 /* Costs */
 
-/* Where some is wanted in vain, what a site lacks to be half busy is an overload as well: others wait for its CPUs. */
+/* Where some demand is in vain, what a site lacks to be half busy is an overload as well: others wait for its
+ * CPUs. */
 static uint64_t overload_cost(const Pack *p, const PackSite *site, const PackLoad *load)
 {
     uint64_t limit = site->limit + site->unmet;
@@ -47,10 +48,11 @@ static uint64_t unfair_cost(const Pack *p, const PackSite *site, const PackLoad 
                : 0;
 }
 
-/* What finds no core at times, beyond what finds none on average: of a sum of many threads, which is nearly normal, the
- * mean excess over the cores. In the table that of a standard normal variate over 0, 1/2, 1, ..., in thousandths. Of a
- * load beyond the cores it is that of one that has just as many: less, as it is, would make a full node cheaper by what
- * comes to it. Where all together want no more than the cores, it is none. */
+/* Demand that at times finds no core, beyond what finds none on average: the mean excess over the cores of a
+ * sum of many threads, which is nearly normal. The table has it for a standard normal variate over 0, 1/2, 1,
+ * ..., in thousandths. A load beyond the cores counts as one that just fills them: its own, smaller value
+ * would make a full node cheaper with each load that comes to it. If all together want no more than the
+ * cores, the excess is none. */
 static uint64_t excess_by_chance(const PackSite *site, const PackLoad *load)
 {
     static const uint64_t excess[] = {399, 198, 83, 29, 8, 2, 0};
@@ -67,8 +69,8 @@ static uint64_t excess_by_chance(const PackSite *site, const PackLoad *load)
     return MIN((excess[at] * (deviation - part) + excess[at + 1] * part) / 1000, most);
 }
 
-/* What of those that never pause finds no CPU, while some are idle elsewhere. Less than a quarter of a thread is one
- * that has just begun, or noise. */
+/* Demand of threads that never pause and find no CPU, while other CPUs are idle. Less than a quarter of a
+ * thread is one that has just begun, or noise. */
 static uint64_t waiting(const Pack *p, const PackSite *site, const PackLoad *load)
 {
     bool waits = load->steady >= site->capacity + WAITING_MIN;
@@ -121,7 +123,7 @@ static uint64_t site_cost(const Pack *p, const PackSite *site, const PackLoad *l
            even_cost(p, site, load);
 }
 
-/* Of the groups of a cpuset, on its part of a site; what the whole site costs is counted there. */
+/* What the groups of a cpuset pay for its part of a site. What they cost the whole site is counted there. */
 static uint64_t slice_cost(const Pack *p, const PackSlice *slice, const PackSliceLoad *load)
 {
     uint64_t over = load->cpu - MIN(load->cpu, slice->limit);
@@ -159,11 +161,11 @@ static PackLoad plus(const PackLoad *a, const PackLoad *b)
                       a->thirst + b->thirst,     a->traffic + b->traffic};
 }
 
-/* How an amount is divided over sites: in proportion to the room each has, and what finds none in proportion to the
- * size. */
+/* Divides an amount over sites, in proportion to the room on each; what finds no room, in proportion to the
+ * sizes. */
 typedef struct Stream {
     uint64_t rooms, sizes, left;
-    uint64_t fill, over; /* of a room and of a size; times 2^16 */
+    uint64_t fill, over; /* the parts of each room and of each size that are used; times 2^16 */
 } Stream;
 
 static void stream_start(Stream *s, uint64_t amount)
@@ -193,13 +195,13 @@ static void slice_add(PackSliceLoad *load, const PackItem *item, uint64_t cpu)
     load->steady += item->steady * cpu / MAX(item->demand, 1U);
 }
 
-/* Of the slices in `loads`, that of the item. */
+/* The load in `loads` of the item's slice of a site; NULL: it has no slice. */
 static PackSliceLoad *slice_load(const Pack *p, PackSliceLoad *loads, const PackItem *item, uint32_t site)
 {
     return item->cpuset > 0 ? &loads[(size_t)(item->cpuset - 1) * p->n_sites + site] : NULL;
 }
 
-/* What the item finds there. */
+/* The CPU room that the item finds on a site. */
 static uint64_t cpu_room(const Pack *p, const PackItem *item, uint32_t site, const PackLoad *load)
 {
     const PackSlice *slice = pack_slice(p, item, site);
@@ -208,7 +210,8 @@ static uint64_t cpu_room(const Pack *p, const PackItem *item, uint32_t site, con
     return slice ? MIN(all, room(slice->capacity, slice_load(p, p->poured, item, site)->cpu)) : all;
 }
 
-/* `parts` [n_sites]: what of its demand comes where; or NULL. */
+/* Adds an item to the loads of its sites. `parts` [n_sites] receives how much of its demand each site gets;
+ * or NULL. */
 static void pour(const Pack *p, PackLoad *loads, const PackItem *item, uint64_t *parts)
 {
     Stream cpu = {0}, memory = {0};
@@ -240,7 +243,7 @@ static void pour(const Pack *p, PackLoad *loads, const PackItem *item, uint64_t 
     }
 }
 
-/* Of cpusets of wide groups; of others nothing is poured. */
+/* Resets the poured loads of the cpusets of wide groups; those of other cpusets are not used. */
 static void begin_slices(const Pack *p)
 {
     for (uint32_t i = 0; i < p->n_wide; i++) {
@@ -260,8 +263,8 @@ static void pour_all(const Pack *p, PackLoad *ret)
         pour(p, ret, &p->items[p->wide[i]], NULL);
 }
 
-/* What slices cost with the wide groups, beyond those of groups of one node alone. Each cpuset once: what has been
- * counted is as it was before. */
+/* The cost of slices with the wide groups, beyond that of groups of one node alone. A slice is reset when
+ * counted, so each cpuset counts once. */
 static uint64_t poured_slices(Pack *p)
 {
     uint64_t cost = 0;
@@ -282,7 +285,7 @@ static uint64_t poured_slices(Pack *p)
     return cost;
 }
 
-/* Sites that no wide group touches cost what they did. */
+/* Sites that no wide group touches are already in single_sum. */
 uint64_t pack_load_cost(Pack *p)
 {
     PackLoad loads[PACK_NODES_MAX];
@@ -306,9 +309,9 @@ uint64_t pack_load_cost(Pack *p)
     return cost + poured_slices(p);
 }
 
-/* The machine as one large site: a sum of overloads is never below the overload of the sum, nor a sum of loads
- * beyond the cores, and by Cauchy and Schwarz a sum of x^2 / c is never below (sum of x)^2 / (sum of c). All memory
- * fits, and nothing strays. */
+/* The machine as one large site, where all memory fits and demand does not vary. A sum of overloads is never
+ * below the overload of the sum, and the same holds for loads beyond the cores. By Cauchy and Schwarz a sum
+ * of x^2 / c is never below (sum of x)^2 / (sum of c). */
 uint64_t pack_load_least(const Pack *p)
 {
     PackLoad load = {0};
@@ -329,13 +332,13 @@ uint64_t pack_load_least(const Pack *p)
         load.heavy += p->sites[i].heavy;
     }
     load.heavy -=
-        MIN(load.heavy, p->allowed_imbalance * (p->n_sites - 1)); /* crowd_cost() takes off one more */
+        MIN(load.heavy, p->allowed_imbalance * (p->n_sites - 1)); /* crowd_cost() subtracts one more */
     machine.per_capacity = (1ULL << 32) / MAX(machine.capacity, 1U);
     return overload_cost(p, &machine, &load) + siblings_cost(p, &machine, &load) +
            crowd_cost(p, &machine, &load) + even_cost(p, &machine, &load);
 }
 
-/* Booking: the same with wide groups divided by capacity, which adds up. */
+/* Booking: the same, with wide groups divided by capacity, which adds up. */
 
 void pack_start(Pack *p)
 {
@@ -362,7 +365,7 @@ static PackLoad booking(const Pack *p, const PackItem *item, PackNodes set, uint
     return load;
 }
 
-/* What the load of an item costs its slice of a site, beyond what is booked there. */
+/* What the load of an item adds to the cost of its slice of a site, beyond what is booked there. */
 static uint64_t booking_slice_cost(const Pack *p, const PackItem *item, uint32_t site, uint64_t cpu)
 {
     const PackSlice *slice = pack_slice(p, item, site);
@@ -378,7 +381,7 @@ static uint64_t booking_slice_cost(const Pack *p, const PackItem *item, uint32_t
 
 uint64_t pack_booking_cost(Pack *p, uint32_t item, PackNodes set)
 {
-    uint64_t cost = pack_own(p, item, set) + p->empty_cost; /* what comes to an empty site may save as much */
+    uint64_t cost = pack_own(p, item, set) + p->empty_cost; /* a load may save as much on empty sites */
 
     for (PackNodes rest = set; rest; rest &= rest - 1) {
         uint32_t i = (uint32_t)__builtin_ctzll(rest);

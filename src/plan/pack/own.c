@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What a group pays itself for its nodes, whoever else is there: the terms of pack.h that belong to no node. */
+/* The costs that a group pays itself for its nodes, whatever other groups do: the terms of pack.h that belong
+ * to no node. */
 
 #include "plan/pack/internal.h"
 
 #include "base/util.h"
 
-#define THREAD_PERMILLE  1000U /* what one wants at most */
+#define THREAD_PERMILLE  1000U /* the most that one thread can want */
 #define OVERLOAD_PERCENT 108U  /* half the imbalance_pct of a NUMA domain, 117 (P6) */
 #define OVERLOAD_MIN     500U  /* reasons in pack.h */
 
@@ -15,8 +16,8 @@ uint64_t pack_limit(uint64_t capacity)
     return MAX(capacity * OVERLOAD_PERCENT / 100, capacity + MIN(OVERLOAD_MIN, capacity / 4));
 }
 
-/* Of what its threads use alone, what is beside them on this site of n: as much as it has of their demand, or could
- * have without being pressed (P5). In permille. */
+/* The permille of the memory its threads use alone that is beside its users on this site of n: as much as the
+ * site has of their demand, or could have without its memory being pressed (P5). */
 static uint64_t beside(const Pack *p, uint32_t item, int site, unsigned n)
 {
     uint64_t fits = MIN(pack_capacity(p, &p->items[item], (uint32_t)site), p->allowed_imbalance) * 1000 /
@@ -25,8 +26,8 @@ static uint64_t beside(const Pack *p, uint32_t item, int site, unsigned n)
     return MIN(p->here[(size_t)item * p->n_sites + (size_t)site], MAX(1000U / n, fits));
 }
 
-/* Each thread is where what it uses alone is, as far as there is room. The others are on the sites that have less of
- * the memory than of the demand, as far from theirs as the mean. */
+/* Each thread is on the site of the memory it uses alone, as far as there is room. The other threads are on
+ * the sites that have less of the memory than of the demand, at the mean distance from theirs. */
 static uint64_t remote_alone(const Pack *p, uint32_t item, PackNodes set)
 {
     const uint64_t *remote = &p->remote[(size_t)item * p->n_sites];
@@ -61,9 +62,7 @@ static uint64_t remote_cost(const Pack *p, uint32_t index, PackNodes set)
     return (sum + (alone > 0 ? remote_alone(p, index, set) * alone : 0)) / 1000;
 }
 
-/* Of its weight, what pays for being apart: all but what few share, and what threads use alone, have on one node each,
- * and beside them already. What one node has most of is no reason to be on others, and a little elsewhere excuses
- * little. In permille. */
+/* The permille of its weight that pays for being apart (pack.h). */
 static uint64_t apart(const Pack *p, uint32_t item, PackNodes set, unsigned n)
 {
     uint64_t sum = 0, most = 0, elsewhere;
@@ -100,8 +99,8 @@ static uint64_t move_cost(const PackItem *item, PackNodes set)
     return item->home && set != item->home ? item->move_cost : 0;
 }
 
-/* What sites do not say of a group on several of them: each is given half a CPU more than it has (pack_limit()), and
- * the group has that once; and demand beyond all cores counts once more (pack.h). */
+/* The limit of each site includes half a CPU more than it has (pack_limit()), and the group may have that
+ * only once. Demand beyond all cores counts once more (pack.h). */
 static uint64_t wide_cost(const Pack *p, const PackItem *item, PackNodes set)
 {
     uint64_t capacity = 0, limits = 0, cores = 0, limit, demand, cost;
@@ -119,8 +118,7 @@ static uint64_t wide_cost(const Pack *p, const PackItem *item, PackNodes set)
     return cost + (item->demand > cores ? (item->demand - cores) * PACK_CROWDED * p->far : 0);
 }
 
-/* What a crowd of so many threads costs more because threads are whole: between two numbers of them it is the mean of
- * both, weighted by how near each is. */
+/* How much more a crowd costs because threads are whole (pack.h). */
 static uint64_t whole_crowd(const Pack *p, const PackSite *site, uint64_t heavy)
 {
     uint64_t part = heavy % THREAD_PERMILLE, less = heavy - part, divided = pack_crowd(p, site, heavy);
@@ -140,7 +138,6 @@ static uint64_t set_capacity(const Pack *p, const PackItem *item, PackNodes set)
     return capacity;
 }
 
-/* Beyond half of a node's CPUs, and beyond what P5 allows, as far as the other nodes have room for it. */
 static uint64_t pressed_cost(const Pack *p, const PackItem *item, PackNodes set)
 {
     uint64_t capacity = set_capacity(p, item, set), sum = 0;
@@ -156,9 +153,9 @@ static uint64_t pressed_cost(const Pack *p, const PackItem *item, PackNodes set)
     return MIN(sum, p->unpressed + sum - MIN(p->unpressed + sum, p->heavy)) * PACK_PRESSED * p->far;
 }
 
-/* Where each of the threads that share nothing could have a node: of 13 on 12 nodes two are together, and not a twelfth
- * more on each. By the sizes of the nodes, and for this group alone. It fades with the first thread that is one too
- * many for the nodes. */
+/* If each of the threads that share nothing could have its own node, they are counted whole: of 13 on 12
+ * nodes two are together, and not a twelfth more on each. Uses the sizes of the nodes, and this group alone.
+ * The cost fades with the first thread that is one too many for the nodes. */
 static uint64_t whole_cost(const Pack *p, const PackItem *item, PackNodes set)
 {
     uint64_t capacity = set_capacity(p, item, set), cost = 0;

@@ -2,34 +2,37 @@
 
 /* Packing: a local search (pack/search.c) from one start or three, repeated until it finds no improvement.
  *
- * If all groups have homes that fit, the search begins there: a machine in use is improved, not rebuilt. Otherwise
- * there are two more starts, from nothing: by decreasing demand, as in bin packing, and by decreasing regret, which is
- * what a group pays more for its memory on the second best node than on the best. The best of the three results counts.
+ * If all groups have homes that fit, the search begins there: a machine in use is improved, not rebuilt.
+ * Otherwise there are two more starts, from nothing: by decreasing demand, as in bin packing, and by
+ * decreasing regret, which is what a group pays more for its memory on the second best node than on the best.
+ * The best of the three results counts.
  *
- * The result becomes the home of every group, and the search begins again from there, until nothing changes. So the
- * result is a fixed point. That costs nothing: a packing that is better by more than the cost of moving from here is
- * also better seen from the first homes, because moving there directly is never dearer than in two steps. For the same
- * reason each round lowers the cost, and the rounds end.
+ * The result becomes the home of every group, and the search begins again from there, until nothing changes.
+ * So the result is a fixed point. That costs nothing: a packing that is better by more than the cost of
+ * moving from here also looks better from the first homes, because moving directly is never dearer than in
+ * two steps. For the same reason each round lowers the cost, and the rounds end.
  *
- * Worked example, four nodes of 8 CPUs, four groups of 8 threads, a quarter of each group's memory everywhere (S-JVM):
- * each node costs the same for the memory. The first group gets the first node; there the second would be 7.36 CPUs
- * beyond 108 %, so it gets the second node, and so on: one node each, which no neighbourhood improves.
+ * Worked example, four nodes of 8 CPUs, four groups of 8 threads, a quarter of each group's memory on each
+ * node (S-JVM): each node costs the same for the memory. The first group gets the first node. There the
+ * second would be 7.36 CPUs beyond 108 %, so it gets the second node, and so on: one node each, which no
+ * neighbourhood improves.
  *
- * The bound. Work is counted in steps of a few nanoseconds, mostly looks at one group's load on one node. A search
- * looks at its steps before each set that it tries, so it ends PACK_STEPS after its start, plus at most one exact cost,
- * which is less than G x (3 x n + 10) for G groups, all of them on all n nodes, and one change of all sets and back, G
- * x (3 + G / 8) each. The rest of a construction is not cut off: a group tries n single nodes at 6 steps, and the
- * cheapest 2, 4, 8, ... nodes, together less than 4 x n at 4 steps: 22 x n for each group. There are at most
- * PACK_ROUNDS + 2 starts, so all takes less than
+ * The bound. Work is counted in steps of a few nanoseconds, mostly looks at one group's load on one node. A
+ * search checks its steps before each set that it tries. So it ends PACK_STEPS after its start, plus at most
+ * one exact cost, less than G x (3 x n + 10) for G groups, all of them on all n nodes, and one change of all
+ * sets and back, G x (3 + G / 8) each. The rest of a construction is not cut off: a group tries n single
+ * nodes at 6 steps, and the cheapest 2, 4, 8, ... nodes, together less than 4 x n at 4 steps: 22 x n for each
+ * group. There are at most PACK_ROUNDS + 2 starts, so all takes less than
  *
  *     (PACK_ROUNDS + 2) x (PACK_STEPS + G x (25 x n + G / 4 + 20))
  *
  * steps: 2.6 million for 200 groups on 16 nodes, of which the worst of 945 random problems took half. Nothing
  * enumerates orders, nor the sets of more than four nodes.
  *
- * What it does badly: of small random problems one in 2,500 costs more than 5 % too much, up to 19 % (BENCHMARKS.md),
- * if three or four groups would have to change to quite other sets together. On large problems PACK_STEPS ends the
- * search before it has tried everything; how far from the optimum they are is unknown. */
+ * What it does badly: of small random problems one in 2,500 costs more than 5 % too much, up to 19 %
+ * (BENCHMARKS.md), where three or four groups would have to change to quite other sets together. On large
+ * problems PACK_STEPS ends the search before it has tried everything; how far from the optimum they are is
+ * unknown. */
 
 #include "plan/pack/internal.h"
 
@@ -37,8 +40,8 @@
 
 #include <string.h>
 
-#define PACK_STEPS  120000U /* 200 groups on 16 nodes take below 10 ms in all (BENCHMARKS.md) */
-#define PACK_ROUNDS 10U     /* 2 or 3 mostly; one of 945 large random problems would have taken more */
+#define PACK_STEPS  120000U /* 200 groups on 16 nodes take less than 10 ms in all (BENCHMARKS.md) */
+#define PACK_ROUNDS 10U     /* mostly 2 or 3; one of 945 large random problems would have taken more */
 
 static uint64_t regret_of(const Pack *p, uint32_t item)
 {
@@ -98,7 +101,7 @@ static void keep_best(PackSearch *s, uint64_t cost, uint64_t *best)
         s->best[i] = s->p->items[i].set;
 }
 
-/* Makes the sets the homes. False when they were. */
+/* Makes the best sets the homes. Returns false if they were already. */
 static bool settle(PackSearch *s)
 {
     Pack *p = s->p;
@@ -116,7 +119,7 @@ static bool settle(PackSearch *s)
     return changed;
 }
 
-/* Items that may be placed: a young one, once placed, may no more. */
+/* Collects and sorts the items that may be placed. A young item is placed only in the first round. */
 static void collect(PackSearch *s, bool first)
 {
     Pack *p = s->p;

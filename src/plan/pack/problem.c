@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* From the caller's problem to a Pack: sorts nodes and groups, and computes once what the search needs again and again,
- * above all what each group would pay for its memory on each node. */
+/* Converts the caller's problem to a Pack: sorts nodes and groups, and computes once what the search needs
+ * often, above all what each group would pay for its memory on each node. */
 
 #include "plan/pack/internal.h"
 
@@ -10,17 +10,17 @@
 #include <math.h>
 #include <string.h>
 
-/* A node's memory answers late before it is full (pack.h). */
+/* Memory answers late before its bandwidth is used up (pack.h). */
 #define FED_PERCENT      80U
 #define WANTED_TIMES_MAX 1000U
 #define DISTANCE_HERE    10U
-#define WEIGHT_MIN       100U         /* permille: a group that sleeps now wants to wake beside its memory */
+#define WEIGHT_MIN       100U         /* permille: a group that sleeps now should wake beside its memory */
 #define SPREAD_PULL      PACK_FOLLOWS /* permille (pack.h) */
 #define SINGLE_PULL      500U         /* the same */
 #define CORES_UNKNOWN    (1ULL << 40) /* more than any load: 4096 groups of PACK_DEMAND_MAX are 2^34 */
 #define MOST_UNKNOWN     (1ULL << 40) /* the same */
-#define NOISE_PART       64U /* four threads that run all the time are measured to want 4.00 to 4.01 CPUs */
-#define SURELY_FULL_PART 4U  /* of what the machine has: so much more must be wanted (pack.h) */
+#define NOISE_PART       64U          /* four threads that run all the time measure as 4.00 to 4.01 CPUs */
+#define SURELY_FULL_PART 4U /* of what the machine has: demand must exceed it by this part (pack.h) */
 #define KIB              1024U
 
 static int compare_sites(const void *a, const void *b)
@@ -44,7 +44,7 @@ static uint64_t excess(const PackProblem *problem, uint32_t from, uint32_t to)
     return distance > DISTANCE_HERE ? distance - DISTANCE_HERE : 0;
 }
 
-/* Of a group that roams nothing is known to follow it anywhere. */
+/* The memory of a group that roams is not known to follow it anywhere. */
 static bool has_memory(const PackGroup *group)
 {
     return group->memory_bytes && !(group->stays && !group->home);
@@ -84,7 +84,7 @@ static int make_sites(Pack *p)
     return 0;
 }
 
-/* A cpuset that has all of a site takes no part of it. */
+/* The slice of a cpuset that has all CPUs of a site is PACK_WHOLE. */
 static int make_slices(Pack *p)
 {
     const PackProblem *problem = p->problem;
@@ -140,22 +140,23 @@ static void make_remote(const Pack *p, const PackItem *item, const uint64_t *byt
 
         for (uint32_t k = 0; k < p->problem->n_nodes; k++)
             sum += bytes[k] / KIB * excess(p->problem, p->sites[i].index, k);
-        /* The mean times 1024 first, so that 2^40 KiB and a demand of PACK_DEMAND_MAX stay below 2^64. */
+        /* The mean is taken times 1024 first, so that 2^40 KiB and a demand of PACK_DEMAND_MAX stay below
+         * 2^64. */
         ret_here[i] = (uint32_t)(bytes[p->sites[i].index] / KIB * 1000 / total);
         ret[i] = sum * 1024 / total * item->weight * item->pull / (1024ULL / PACK_SCALE * 1000);
     }
 }
 
-/* Whether so many nodes do: nobody is squeezed into siblings on as few of them as there are CPUs on, also when more of
- * its threads run than on average. Where each CPU is a core of its own, one is enough if its CPUs are: then all is in
- * one place. */
+/* Whether n nodes hold the item: its demand fits their CPUs, and its threads need not share cores. On a
+ * single node they need not even when a standard deviation more of them run than on average. Where each CPU
+ * is a core of its own, a single node is enough if its CPUs are: then all is in one place. */
 static bool is_held(const PackItem *item, uint32_t n, uint64_t capacity, uint64_t cores)
 {
     return n > 0 && pack_limit(capacity) >= item->demand &&
            cores + cores / NOISE_PART >= (n == 1 ? MIN(item->demand + item->strays, capacity) : item->demand);
 }
 
-/* The fewest nodes that hold its demand, if it had them for itself; `most` when that many do not either. */
+/* The fewest nodes that would hold its demand if it had them for itself; `most` if that many do not. */
 static uint32_t fewest_nodes(const Pack *p, const PackItem *item, uint32_t most)
 {
     PackNodes rest = item->allowed;
@@ -177,7 +178,7 @@ static uint32_t fewest_nodes(const Pack *p, const PackItem *item, uint32_t most)
     return n;
 }
 
-/* Whether it is too large for one such node. */
+/* Whether the item is too large for one node like this site. */
 static bool is_split_by(const Pack *p, const PackItem *item, uint32_t site)
 {
     const PackSlice *slice = pack_slice(p, item, site);
@@ -230,8 +231,8 @@ static void make_item(const Pack *p, PackItem *item)
         item->memory_kib += group->memory_bytes[i] / KIB;
 }
 
-/* Where all together want more than all nodes give, each has its share of that: who goes away from a node that is full
- * gains nothing by one that is as full. */
+/* If all groups together want more than all nodes give, raises `fed` so that each node has its share of the
+ * demand: a group that leaves a full node gains nothing on a node that is as full. */
 static void share_traffic(Pack *p)
 {
     uint64_t wanted = 0, fed = 0, permille;

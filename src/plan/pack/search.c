@@ -4,19 +4,22 @@
  *
  * The neighbourhoods, cheap ones first; an improvement by a later one restarts with the first:
  *
- *   move      one group to any other set, if it may have at most four nodes; else to the best single node, the best set
- *             grown from that node by node, or by all nodes at a distance, or its own set with one node more, less or
- *             exchanged
- *   swap      two groups exchange their sets: the flip of P15 for whole groups; net load unchanged when they are equal
- *   exchange  all groups of two nodes change places
- *   push      one group to some other set, then a move of another group that it meets there or made room for
- *   kick      some groups, in a small problem all, go to random sets, and then each moves where it is best, until none
- *             moves; the random numbers are the same every time
+ *   move      one group to any other set, if it may have at most four nodes; else to the best single node,
+ *             the best set grown from that node by single nodes or by all nodes at a distance, or its own set
+ *             with one node more, less or exchanged
+ *   swap      two groups exchange their sets: the flip of P15 for whole groups; net load unchanged when they
+ *             are equal
+ *   exchange  all groups of two nodes change places, as far as they may; then each moves to where it is best
+ *   push      one group to some other set, whatever that costs, then a move of another group that it meets
+ *             there or made room for
+ *   kick      some groups, in a small problem all, go to random sets; then each moves to where it is best,
+ *             until none moves. Finds chains, and one group against several. The random numbers are the same
+ *             every time
  *
- * Each is needed. Of 6,000 small random problems (BENCHMARKS.md) 39 are not packed at the least cost, and the worst
- * costs 3.9 % more. Without kick it is 367 and 79 %, without push 68 and 8.5 %, without exchange 51 and 5.1 %, and
- * without trying all sets 61 and 14 %. Swap is for large problems: without it those of the benchmark whose demand
- * exceeds the machine cost 3 % more. */
+ * Each is needed. Of 6,000 small random problems (BENCHMARKS.md) 39 are not packed at the least cost, and the
+ * worst costs 3.9 % more. Without kick it is 367 and 79 %, without push 68 and 8.5 %, without exchange 51 and
+ * 5.1 %, and without trying all sets 61 and 14 %. Swap is for large problems: without it those of the
+ * benchmark whose demand exceeds the machine cost 3 % more. */
 
 #include "plan/pack/internal.h"
 
@@ -24,16 +27,16 @@
 
 #include <string.h>
 
-#define NODES_FEW  4   /* 15 sets: hardly more than a search for the best would look at */
-#define KICK_MAX   8U  /* groups; of a small problem all, which makes it a new start */
-#define KICKS      64U /* in vain, then the search ends */
-#define KICKS_HOME 8U  /* the same when everybody is at home, as nearly always */
+#define NODES_FEW  4   /* 15 sets: hardly more than a search for the best one would look at */
+#define KICK_MAX   8U  /* groups; in a small problem all of them, which makes it a new start */
+#define KICKS      64U /* kicks in vain before the search ends */
+#define KICKS_HOME 8U  /* the same when every group is at home, as nearly always */
 
 typedef struct Quest {
     uint32_t item;
-    bool booking; /* by pack_booking_cost(), while not everybody is placed */
+    bool booking; /* by pack_booking_cost(), while not all items are placed */
     uint64_t cost;
-    PackNodes set; /* the best so far; 0: none that is better than `cost` was */
+    PackNodes set; /* the best so far; 0: none better than the initial `cost` */
 } Quest;
 
 static bool exhausted(const PackSearch *s)
@@ -48,7 +51,8 @@ static uint64_t total_cost(Pack *p)
     return p->own + load;
 }
 
-/* The cost with this set, UINT64_MAX when it cannot be the best. */
+/* Returns the cost with this set, and keeps the set if it is the best so far. UINT64_MAX: it cannot be the
+ * best. */
 static uint64_t appraise(PackSearch *s, Quest *q, PackNodes set)
 {
     Pack *p = s->p;
@@ -95,8 +99,8 @@ static void grow(PackSearch *s, Quest *q, PackNodes set, uint64_t cost)
     }
 }
 
-/* Adds to a node those at the least distance, all at once, and so on: where a machine has parts, a group that is too
- * large for one of them is better off on the whole, but not on any number of nodes between. */
+/* Adds to a node all nodes at the least distance, then at the next, and so on. Where a machine has parts, a
+ * group too large for one of them is better off on the whole, but not on any number of nodes between. */
 static void grow_by_distance(PackSearch *s, Quest *q, uint32_t node)
 {
     const Pack *p = s->p;
@@ -119,7 +123,7 @@ static void grow_by_distance(PackSearch *s, Quest *q, uint32_t node)
     }
 }
 
-/* What remains when the steps are used up and still everybody must be placed: the cheapest 1, 2, 4, 8, ... nodes. */
+/* When the steps are used up but all items must still be placed: tries the cheapest 2, 4, 8, ... nodes. */
 static void grow_roughly(PackSearch *s, Quest *q, const uint64_t *costs)
 {
     const PackItem *item = &s->p->items[q->item];
@@ -184,7 +188,7 @@ void pack_place_all(PackSearch *s, const uint32_t *order)
 
 /* Moves of one or two groups */
 
-/* One node more, less, or another: what growing from one node does not reach. */
+/* Tries one node more, one less, or one exchanged: sets that growing from one node does not reach. */
 static void try_neighbours(PackSearch *s, Quest *q, PackNodes set)
 {
     const PackItem *item = &s->p->items[q->item];
@@ -254,7 +258,6 @@ static bool try_swap(PackSearch *s, uint32_t a, uint32_t b, uint64_t *cost)
     return false;
 }
 
-/* One group to another set, whatever that costs, and then the best for one that it meets there or leaves behind. */
 static bool push(PackSearch *s, uint32_t item, PackNodes set, uint64_t *cost)
 {
     Pack *p = s->p;
@@ -293,8 +296,8 @@ static bool improve_by_pushing(PackSearch *s, uint64_t *cost)
 
 /* Moves of many groups */
 
-/* After a change of many sets, and moves that bring it to this cost: if that is no improvement, all back to
- * s->saved. */
+/* Ends a change of many sets and the moves after it, at cost `c`: restores s->saved if that is no
+ * improvement. */
 static bool keep_if_better(PackSearch *s, uint64_t c, uint64_t *cost)
 {
     if (c < *cost) {
@@ -318,7 +321,6 @@ static bool improve_simply(PackSearch *s, uint64_t *cost)
     return improved;
 }
 
-/* All groups of two nodes change places, as far as they may, and then the best move for each. */
 static bool exchange(PackSearch *s, PackNodes a, PackNodes b, uint64_t *cost)
 {
     Pack *p = s->p;
@@ -351,7 +353,7 @@ static bool improve_by_exchanging(PackSearch *s, uint64_t *cost)
     return improved;
 }
 
-/* Splitmix64. The seed is the same for all, so the same problem gives the same packing. */
+/* Splitmix64. The seed is always the same, so the same problem gives the same packing. */
 static uint32_t random_below(PackSearch *s, uint32_t n)
 {
     uint64_t x = s->random += 0x9e3779b97f4a7c15ULL;
@@ -388,7 +390,6 @@ static PackNodes random_set(PackSearch *s, const PackItem *item)
     return set;
 }
 
-/* The first of s->shaken go anywhere, and then all of them downhill. */
 static bool kick(PackSearch *s, uint64_t *cost)
 {
     Pack *p = s->p;
@@ -409,7 +410,6 @@ static bool kick(PackSearch *s, uint64_t *cost)
     return keep_if_better(s, c, cost);
 }
 
-/* What the other moves have no name for: chains, and one group against several. */
 static bool all_at_home(const PackSearch *s)
 {
     for (uint32_t i = 0; i < s->n; i++) {
@@ -433,10 +433,10 @@ static bool improve_by_kicking(PackSearch *s, uint64_t *cost)
     return false;
 }
 
-/* No other packing costs less than this: the least cost of loads, what each group costs where it is, and what the
- * one that loses the least by going elsewhere loses, which is at least the cost of its move. 0: not known, because
- * there are many sets, or somebody would be better off elsewhere. Settled groups are nearly always found to be so,
- * and looking for more is most of what a plan costs. */
+/* A lower bound of the cost of all other packings: the least cost of loads, what each group itself pays where
+ * it is, and the least that any group loses by going elsewhere, which is at least the cost of its move. 0:
+ * not known, because there are many sets, or some group would be better off elsewhere. Settled groups nearly
+ * always prove to be in the best place this way, and looking for more is most of what a plan costs. */
 static uint64_t floor_of_others(PackSearch *s)
 {
     Pack *p = s->p;
