@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Active nodes (P12). A thread that strays for a moment leaves traces of its group on other nodes; these must not count
- * as nodes where the group lives. Example: CPU time 60, 25 and 15 % on three nodes makes two active ones: 3 * 25 > 60,
- * 3 * 15 < 60. */
+/* Active nodes (P12). A thread that strays for a moment leaves traces of its group on other nodes; these must
+ * not count as nodes where the group lives. Example: CPU time of 60, 25 and 15 % on three nodes makes two
+ * active ones: 3 * 25 > 60, 3 * 15 < 60. */
 
 #include "plan/home/active.h"
 

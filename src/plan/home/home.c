@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Homes: groups are confined to the nodes their policy names (Mode=fixed, Nodes=), or to those that choose.c finds for
- * them (P15). The reason is Sistare's finding that roaming groups pull each other across nodes (P3).
+/* Homes: groups are confined to the nodes their policy names (Mode=fixed, Nodes=), or to those that choose.c
+ * finds for them (P15). The reason is Sistare's finding that roaming groups pull each other across nodes
+ * (P3).
  *
- * A home is the CPUs of whole nodes. What a thread is due is its home cut by the cpuset of its process (I1) and by the
- * CPUs usable now, so a home shrinks and grows as CPUs go and come. The masks follow on slow ticks: a home is meant to
- * last. But who joins is sent home at once, before it touches more memory.
+ * A home is the CPUs of whole nodes. A thread is due its home cut by the cpuset of its process (I1) and by
+ * the CPUs usable now, so a home shrinks and grows as CPUs go and come. Masks follow on slow ticks, because a
+ * home is meant to last. Only a new member is sent home at once, before it touches more memory.
  *
- * One action confines all threads of a process that have the same mask, and also reaches threads created after they
- * were last looked at. Threads that must be left alone are told apart by their mask. If one cannot be told apart (its
- * mask is the one to be replaced, or the one to be given, or is not known), each of the other threads gets its own
- * action. Threads created with a mask of ours get an action although their mask is already right: only what is in the
- * journal can be put back. */
+ * One action confines all threads of a process that have the same mask, including threads created since the
+ * last reading. Threads that must be left alone are told apart by their mask. If one cannot be told apart
+ * (its mask is the one to replace, the one to give, or unknown), each of the other threads gets its own
+ * action. Threads created with a mask of ours get an action although their mask is already right: only what
+ * is in the journal can be put back. */
 
 #include "plan/choose/choose.h"
 #include "plan/group.h"
@@ -22,14 +23,14 @@
 #define MECHANISM_PACK   15 /* P15 */
 #define MECHANISM_FREEZE 16 /* P16 */
 
-/* Who ran and waited less did not work in a tick. */
+/* A thread that ran and waited less than this did not work in a tick. */
 #define WORK_PERMILLE 50U
 
-/* For so many times MinAgeSec=, ten seconds, a program that works with one thread where it belongs may be about to
- * begin others: what it does first, reading and touching its memory, takes no longer, mostly. */
+/* For this many times MinAgeSec=, ten seconds, a program that works with one thread where it belongs may be
+ * about to start others: reading and touching its memory first mostly takes no longer. */
 #define SERIAL_AGES 10U
 
-/* Different masks of one process dealt with in one tick; more wait for the next. */
+/* Different masks of one process that one tick handles; more wait for the next. */
 #define FROM_MAX 8U
 
 static PlanReason workload_blocked(const Planner *p, const Policy *policy)
@@ -58,7 +59,7 @@ int home_nodes_of_policy(const Topology *topology, const Policy *policy, hwloc_b
     return 0;
 }
 
-/* Interns the contents of `set`; NULL when they are empty, or (with p->error) memory is out. */
+/* Interns the contents of `set`; NULL if empty, or on -ENOMEM in p->error. */
 static CpuMask intern_nonempty(Planner *p, hwloc_const_bitmap_t set)
 {
     CpuMask mask;
@@ -89,7 +90,6 @@ static void decide_workload(Planner *p, size_t index)
     w->home = intern_nonempty(p, p->s->set);
 }
 
-/* Nodes that choose.c found. */
 static void take_chosen(Planner *p, PlannerGroup *g)
 {
     g->home = g->home_nodes = NULL;
@@ -119,8 +119,9 @@ static PlanRule home_rule(const Group *group, const PlannerGroup *g, const Plann
     return after < before ? PLAN_RULE_COMPRESS : after > before ? PLAN_RULE_SPREAD : PLAN_RULE_REHOME;
 }
 
-/* Of a group that needs all nodes: whether it is not confined. It is when some of its threads are to have a node each.
- * That comes and goes with what is known of them, and is no reason to change what it has while it must stay. */
+/* Whether a group that needs all nodes is not confined. It is confined if some of its threads are to have a
+ * node each. What is known of them comes and goes, and is no reason for a change while the group must
+ * stay. */
 static bool roams_in_all(const Planner *p, const Group *group, const PlannerGroup *g)
 {
     bool known = thread_homes_known(p, (size_t)(group - p->world->groups));
@@ -130,7 +131,7 @@ static bool roams_in_all(const Planner *p, const Group *group, const PlannerGrou
     return !g->keeps_all;
 }
 
-/* A paused group keeps the home it has, and so does any group between slow ticks. */
+/* A paused group keeps its home, and so does any group between slow ticks. */
 static void decide_home(Planner *p, const Group *group, PlannerGroup *g, const PlannerWorkload *w,
                         bool decides)
 {
@@ -190,7 +191,7 @@ static void decide_group(Planner *p, size_t index)
     }
 }
 
-/* The processes of a group mostly have the same cpuset, so the last answer is mostly the next one. */
+/* Processes of a group mostly have the same cpuset, so the last answer is kept. */
 static CpuMask due_mask(Planner *p, PlannerGroup *g, CpuMask cpuset)
 {
     if (!g->home || !cpuset)
@@ -226,7 +227,7 @@ static CpuMask node_mask(Planner *p, CpuMask due, NodeIx node)
     return s->node_due[node.i];
 }
 
-/* The mask each thread is due: that of its process, or of its own node of it. */
+/* Each thread is due the mask of its process, or its own node's part of that. */
 static void due_threads(Planner *p)
 {
     for (size_t i = 0; i < p->world->n_tasks; i++) {
@@ -265,20 +266,21 @@ void home_decide(Planner *p)
 
 /* Confining */
 
-/* Also for a thread that was born right: only what is in the journal can be put back. */
+/* Also for a thread born with the right mask (see above). */
 static bool needs_home(const Process *process, const Task *task, CpuMask due)
 {
     return task->lease < 0 && (task->allowed != due || (!task->original && due != process->cpuset));
 }
 
-/* The mask it has now. For one born with the right mask: what it would have had if it were not our child. */
+/* Its current mask. For a thread born with the right mask: the mask it would have had without us. */
 static CpuMask mask_from(const Process *process, const Task *task, CpuMask due)
 {
     return task->allowed != due ? task->allowed : process->cpuset;
 }
 
-/* What to put back one day, for threads of which it is not known: the mask they have, when that is all they may use or
- * somebody's choice; else it is one of ours they were born with, and without us it would be the cpuset. */
+/* The mask to put back one day, for threads of which it is not known: their current mask, if that is all they
+ * may use or somebody's choice. Otherwise they were born with a mask of ours, and without us it would be the
+ * cpuset. */
 static CpuMask mask_original(Planner *p, const Process *process, const Task *task, CpuMask from)
 {
     if (task && task->hands == TASK_HANDS_FOREIGN)
@@ -288,7 +290,7 @@ static CpuMask mask_original(Planner *p, const Process *process, const Task *tas
     return hwloc_bitmap_isincluded(p->s->set, from) ? from : process->cpuset;
 }
 
-/* Whether an action for all threads with the mask `from` would also reach this one, which must be left alone. */
+/* Whether an action for all threads with the mask `from` would reach this one, which must be left alone. */
 static bool would_be_hit(const Task *task, CpuMask from, CpuMask due)
 {
     return !task->allowed || task->allowed == from || task->allowed == due ||
@@ -378,8 +380,8 @@ static void home_threads(Planner *p, const Process *process, const Policy *polic
     }
 }
 
-/* How old a process must be that is all of its group, and of which one thread works, beside all of its memory, and
- * hardly waits: it needs no home yet, and still less where that is to be. Of others 0. */
+/* The age below which a process needs no home yet: it is all of its group, and its one working thread is
+ * beside all of its memory and hardly waits. Longer if it already runs in the home. 0 for others. */
 static uint64_t age_in_place(const Planner *p, const Policy *policy, const Process *process,
                              const Task *tasks, size_t n, CpuMask due)
 {
@@ -404,10 +406,10 @@ static uint64_t age_in_place(const Planner *p, const Policy *policy, const Proce
     return policy->min_age_usec * (here ? SERIAL_AGES : 1);
 }
 
-/* How old it must be to get its home. A home of Mode=fixed waits until a process is old enough, unless somebody
- * assigned it; one that was chosen does not, because memory is first touched early (P4), and only the choice of
- * another one does. But a first one does when the process is there already: it may be setting itself up, for threads
- * that the kernel spreads over all CPUs if they are let. */
+/* The age a process must have to get its home. A home of Mode=fixed waits for MinAgeSec=, unless somebody
+ * assigned the process. A chosen home does not wait, because memory is first touched early (P4); only the
+ * choice of another home does. But a first home waits if the process is in place: it may be setting itself
+ * up, for threads that the kernel will spread over all CPUs if allowed. */
 static uint64_t age_for_home(const Planner *p, const Policy *policy, const Process *process,
                              const Task *tasks, size_t n, CpuMask due)
 {
@@ -452,7 +454,7 @@ static bool home_process(Planner *p, const Process *process, CpuMask due)
     return true;
 }
 
-/* Why a thread of a confined group is left alone, for explain. */
+/* Reports for explain why a thread of a confined group is left alone. */
 static void refuse_hands(Planner *p, const Policy *policy, const Process *process, const Task *task)
 {
     static const PlanReason reasons[TASK_HANDS_MAX] = {
@@ -469,7 +471,7 @@ static void refuse_hands(Planner *p, const Policy *policy, const Process *proces
         planner_refuse_task(p, mechanism_of(policy), reasons[task->hands], task, 0, 0);
 }
 
-/* Groups that are confined, or would be if any of their threads could be. */
+/* Whether its group is confined, or would be if any of its threads could be placed. */
 static bool has_reasons(const Planner *p, const Process *process)
 {
     const PlannerGroup *g = &p->s->groups[process->group.i];
@@ -512,7 +514,7 @@ static void keep_homes(Planner *p)
     }
 }
 
-/* Between slow ticks only those that were met in this one. */
+/* Between slow ticks handles only processes first seen in this one. */
 void home_set(Planner *p)
 {
     for (size_t i = 0; i < p->world->n_processes; i++) {

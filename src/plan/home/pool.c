@@ -2,14 +2,16 @@
 
 /* Whether the threads of a group that could have a node each are better off sharing all CPUs of its home.
  *
- * With a node each, all are beside their memory; but who pauses then waits where two of a node want its CPU at the same
- * time, while one of another node is idle. How often that happens depends on how their pauses go together: two that
- * wake each other never want it both. Averages do not say, so it is tried: where more is waited than being beside
- * memory is worth, and as much is idle, they may use all of the home for some seconds. If they then wait less by at
- * least as much, they keep it; else it is not tried again for as long.
+ * With a node each, all threads are beside their memory. But when two threads of a node want its CPU at the
+ * same time, one waits, even while a CPU of another node is idle. Averages do not say how often that happens:
+ * two threads that wake each other never want the CPU at the same time. So it is tried. Where threads wait
+ * more than being beside memory is worth, and as much CPU time is idle, they may use the whole home for some
+ * seconds. If they then wait less by at least as much, they keep it; otherwise it is not tried again for as
+ * long.
  *
- * Where the processor counts how fast they get on, that decides, and a little waiting is enough for a trial: of threads
- * that wait for each other, each that waits for a CPU keeps others asleep, and these do not wait. */
+ * Where the processor counts how fast threads progress, that decides, and a little waiting is enough for a
+ * trial: of threads that wait for each other, one that waits for a CPU keeps others asleep, which do not
+ * count as waiting. */
 
 #include "plan/home/pool.h"
 
@@ -18,16 +20,17 @@
 #include "plan/scan/stall.h"
 #include "world/load.h"
 
-/* Choices of ours: how long that lasts, when it is too late to say whether it helped, what is more than noise, and what
- * far memory costs: from who waits for memory two fifths of its time it takes a quarter (80 : 135 ns). */
+/* Choices of ours: how long the result of a trial lasts, when it is too late to judge one, what is more than
+ * noise, and what far memory costs: a quarter of a thread that waits for memory two fifths of its time (80 :
+ * 135 ns). */
 #define LASTS_USEC  600000000U
 #define LATE_USEC   10000000U
 #define GAIN_LEAST  100U /* permille */
 #define WORTH_PART  4U
 #define WAITS_LEAST 50U /* permille */
 
-/* What it is worth that the threads are beside their memory, and not as far from it as the nodes of the home are from
- * each other on average; permille of the CPU time they want. */
+/* The worth of being beside memory instead of at the mean distance between nodes of the home; permille of the
+ * CPU time the threads want. */
 static uint32_t worth_permille(const ThreadHomes *h)
 {
     const Topology *topology = h->p->world->topology;
@@ -44,7 +47,7 @@ static uint32_t worth_permille(const ThreadHomes *h)
     return MAX((uint32_t)(sum * 1000 / (far * MAX(n, 1U) * WORTH_PART)), GAIN_LEAST);
 }
 
-/* What the CPUs of the home are idle, in two ticks, and so could be had by waiting less; permille of what the threads
+/* Idle time of the home's CPUs, over two ticks, which less waiting could use; permille of what the threads
  * want. */
 static uint64_t idle_permille(const ThreadHomes *h)
 {
@@ -65,8 +68,8 @@ static uint64_t idle_permille(const ThreadHomes *h)
     return sum * 500 / MAX(world->groups[h->group].want_permille, 1U);
 }
 
-/* Whether all have a node, each for itself, and would get it anew: who shares with others, or keeps a node that it
- * would not be given, might get another one after a trial. */
+/* Whether all threads have a node, each for itself, and would get it anew. Others, which share a unit or keep
+ * a node that they would not be given, might get another node after a trial. */
 static bool have_nodes(const ThreadHomes *h)
 {
     for (size_t i = 0; i < h->n; i++) {
@@ -80,7 +83,7 @@ static bool have_nodes(const ThreadHomes *h)
     return true;
 }
 
-/* How fast its threads got on since then, by what they run on average; 0: not known. */
+/* How fast the threads have progressed since then, scaled by what they run on average; 0: not known. */
 static uint64_t progress(const ThreadHomes *h, uint64_t since_usec)
 {
     const Group *group = &h->p->world->groups[h->group];
@@ -90,19 +93,20 @@ static uint64_t progress(const ThreadHomes *h, uint64_t since_usec)
                           group->want_permille - (uint32_t)MIN(waits, group->want_permille), since_usec);
 }
 
-/* Since they have the nodes that they have. */
+/* Since when the threads have their current nodes. */
 static uint64_t apart_usec(const Group *group)
 {
     return MAX(group->apart_usec, group->last_home_usec);
 }
 
-/* What is worth a trial, if it is known how fast they get on (0: it is not). */
+/* The waiting that is worth a trial; less if progress is known (0: it is not). */
 static uint32_t waits_worth(const ThreadHomes *h, uint64_t progress)
 {
     return progress > 0 ? MIN(WAITS_LEAST, worth_permille(h)) : worth_permille(h);
 }
 
-/* Not before its home has been judged, and for nobody who is only observed: there nothing would be different. */
+/* Not before the home has been judged, and not for groups that are only observed: nothing would change
+ * there. */
 static bool is_tried(const ThreadHomes *h, const Group *group, const PlannerGroup *g)
 {
     uint64_t now = h->p->world->now_usec, since = apart_usec(group);
@@ -114,7 +118,7 @@ static bool is_tried(const ThreadHomes *h, const Group *group, const PlannerGrou
            MIN(g->wait_permille, idle_permille(h)) >= waits && have_nodes(h);
 }
 
-/* What all others wait more than before, in permille of a CPU times 1000. */
+/* How much more all other groups wait than before, in permille of a CPU times 1000. */
 static uint64_t others_wait_more(const ThreadHomes *h, const Group *group, const PlannerGroup *g)
 {
     const World *world = h->p->world;
@@ -125,8 +129,8 @@ static uint64_t others_wait_more(const ThreadHomes *h, const Group *group, const
     return more * others;
 }
 
-/* Whether they get on faster than in the trial's beginning, by what is more than noise and more than all others wait
- * for it; and wait less, or it is only that they have more to do. */
+/* Whether the threads progress faster than before the trial, by more than noise and by more than all others
+ * wait for it. They must also wait less; otherwise they only have more to do. */
 static bool is_faster(const ThreadHomes *h, const Group *group, const PlannerGroup *g, uint64_t now)
 {
     uint64_t more = (now - MIN(group->pool_progress, now)) * 1000 / group->pool_progress;
@@ -136,8 +140,8 @@ static bool is_faster(const ThreadHomes *h, const Group *group, const PlannerGro
                GAIN_LEAST * (uint64_t)group->want_permille + others_wait_more(h, group, g);
 }
 
-/* Whether they wait less, by more than being beside memory is worth and by more than all others wait for it; not if
- * they want less than half of what they did: who sleeps does not wait. */
+/* Whether the threads wait less, by more than being beside memory is worth and by more than all others wait
+ * for it. Not if they want less than half of what they did: sleeping threads do not wait. */
 static bool waits_less(const ThreadHomes *h, const Group *group, const PlannerGroup *g)
 {
     uint64_t less = group->pool_before_permille - MIN(g->wait_permille, group->pool_before_permille);
@@ -147,7 +151,7 @@ static bool waits_less(const ThreadHomes *h, const Group *group, const PlannerGr
                worth_permille(h) * (uint64_t)group->want_permille + others_wait_more(h, group, g);
 }
 
-/* In the trial; 0: it has not been counted. */
+/* Progress during the trial; 0: not counted. */
 static uint64_t trial_progress(const ThreadHomes *h, const Group *group)
 {
     return group->pool_progress > 0 ? progress(h, group->pool_until_usec - PLANNER_POOL_USEC) : 0;
@@ -158,7 +162,7 @@ static bool is_late(const World *world, const Group *group)
     return world->now_usec - group->pool_until_usec > LATE_USEC;
 }
 
-/* Not if something came between. */
+/* Whether the trial has helped; false if something else happened during it. */
 static bool has_helped(const ThreadHomes *h, const Group *group, const PlannerGroup *g)
 {
     uint64_t now = trial_progress(h, group);
@@ -188,7 +192,7 @@ bool pool_decide(const ThreadHomes *h, bool may_be_apart)
                                  waits_worth(h, group->pool_progress));
         return true;
     }
-    /* It goes on until it has been counted how fast they get on. */
+    /* The trial goes on until its progress has been counted. */
     if (trial && group->pool_progress > 0 && trial_progress(h, group) == 0 &&
         !is_late(h->p->world, group))
         return true;

@@ -3,7 +3,7 @@
 
 #include "plan/home/thread-units.h"
 
-/* Whether no thread of the group is to have a node of its own (P11): its threads share the CPUs of the home, for a
- * trial or because one has shown that they wait less so. `h` has its nodes measured and its units gathered;
- * `may_be_apart`: there are two at least that could have one. */
+/* Whether the threads of a group share all CPUs of its home instead of having a node each (P11): for a trial,
+ * or because one has shown that they wait less that way. The nodes of `h` are measured and its units
+ * gathered. `may_be_apart`: at least two units could have a node. */
 bool pool_decide(const ThreadHomes *h, bool may_be_apart);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Connected components, found by sorting. In a sorted list of (workload, memory, process), processes that map the same
- * memory are adjacent, and neighbours are joined (union-find). Then the parts choose their groups, the largest first.
+/* Connected components, found by sorting. In a sorted list of (workload, memory, process), processes that map
+ * the same memory are adjacent, and neighbours are joined (union-find). Then the parts choose their groups,
+ * the largest first.
  *
- * The kernel finds such groups when two tasks fault on the same page. Here a mapping that is no longer used still
- * counts. */
+ * The kernel finds such groups when two tasks fault on the same page. Here a mapping that is no longer used
+ * still counts. */
 
 #include "plan/home/sharing.h"
 
@@ -15,8 +16,8 @@
 
 #include <string.h>
 
-/* One mapping of one process, a word of Process.shared; or the cgroup it is in, where that may be a group. Nobody
- * shares across such cgroups. */
+/* One mapping of one process, a word of Process.shared; or its cgroup, where that may be a group. Sharing
+ * between different such cgroups does not count. */
 typedef struct Share {
     int32_t workload;
     int32_t process;
@@ -25,11 +26,11 @@ typedef struct Share {
     size_t len; /* 0: the cgroup */
 } Share;
 
-/* What is known of a process while this lasts; indices of processes. */
+/* What is known of a process while it is grouped; indices. */
 typedef struct Member {
-    int32_t leader; /* somebody earlier in the same part, or itself; -1: not under such a policy */
+    int32_t leader; /* an earlier process of the same part, or itself; -1: not under such a policy */
     int32_t next;   /* the next member of its part; -1: none */
-    int32_t group;  /* of the part; only at its first member */
+    int32_t group;  /* group of the part; only at its first member */
 } Member;
 
 typedef struct Part {
@@ -37,15 +38,16 @@ typedef struct Part {
     uint32_t n;
 } Part;
 
-/* A group as seen from a cgroup. */
+/* What a cgroup counts of a group. */
 typedef struct Seat {
-    size_t stamp;     /* the number of the cgroup's first share, from 1: the rest is of that */
-    uint32_t n;       /* processes of the cgroup that are in it */
-    bool counted;     /* in what the cgroup would want on one node */
-    uint64_t n_fresh; /* threads that were not measured yet; of any cgroup */
+    size_t stamp;     /* number of the cgroup's first share, from 1; the rest refers to that cgroup */
+    uint32_t n;       /* processes of the cgroup that are in the group */
+    bool counted;     /* its demand is included in that of the cgroup */
+    uint64_t n_fresh; /* threads that were not measured yet; in any cgroup */
 } Seat;
 
-/* Of a node, a group whose processes are apart is to need no more when it comes together. A choice of ours. */
+/* The part of a node that a group may need at most when its separate processes are to come together. A choice
+ * of ours. */
 #define JOIN_PERMILLE 750U
 
 typedef struct Sharing {
@@ -54,8 +56,8 @@ typedef struct Sharing {
     Member *members;  /* [n_processes] */
     bool *claimed;    /* [n_groups], as many as there were */
     Seat *seats;      /* [n_groups] */
-    bool any_cgroup;  /* that may be a group */
-    uint64_t largest; /* then: permille of a CPU that a node has for one */
+    bool any_cgroup;  /* some cgroup may be a group */
+    uint64_t largest; /* then: permille of a CPU that a node has for a cgroup */
     Share *shares;
     size_t n_shares, shares_capacity;
     Part *parts;
@@ -71,7 +73,7 @@ static void sharing_done(Sharing *s)
     free(s->parts);
 }
 
-/* The policy of a process that is grouped by what it shares; NULL: it is not. */
+/* The policy of a process that is grouped by what it shares; NULL: the process is not. */
 static const Policy *concerns(const Sharing *s, const Process *process)
 {
     const Policy *policy = process->gone ? NULL : group_policy(s->world, s->policies, process->workload);
@@ -79,8 +81,8 @@ static const Policy *concerns(const Sharing *s, const Process *process)
     return policy && policy_groups_sharers(policy) ? policy : NULL;
 }
 
-/* The next word that counts; NULL: there is none. Where nobody has said that whoever shares anything belongs together,
- * what is much of all that a process has counts, and what the kernel has seen it use with others. */
+/* The next word that counts; NULL: none. Unless GroupBy=shared-memory, only memory counts that is much of all
+ * the process has, or that the kernel has seen it use with others. */
 static const char *next_share(const Policy *policy, const char *word, size_t *ret_len)
 {
     const char between[] = {' ', PROCESS_SHARED_MUCH, '\0'};
@@ -99,7 +101,8 @@ static const char *next_share(const Policy *policy, const char *word, size_t *re
     return NULL;
 }
 
-/* Whether others are in its group, and not because all of its cgroup are. */
+/* With GroupBy=auto or a cgroup in parts: whether others are in its group, but not because all of its cgroup
+ * are. */
 bool sharing_moves(const World *world, const Policy *policy, const Process *process)
 {
     bool parts = policy_parts_groups(policy), others = false, apart = !parts;
@@ -140,7 +143,7 @@ static bool same_memory(const Share *a, const Share *b)
            strcmp(a->cgroup, b->cgroup) == 0;
 }
 
-/* Halves the way to the leader while it goes there. */
+/* Union-find with path halving. */
 static int32_t find_first(const Sharing *s, int32_t process)
 {
     Member *members = s->members;
@@ -194,7 +197,8 @@ static int list_shares(Sharing *s)
         word = process->shared ? next_share(policy, process->shared, &len) : NULL;
         if (!word)
             continue;
-        /* A thousand workers forked by one parent mostly map what the one before does, and the text is interned. */
+        /* A thousand workers forked by one parent mostly map what the previous one does, and the text is
+         * interned. */
         if (last && last->shared == process->shared && last->workload.i == process->workload.i &&
             strcmp(cgroup_of(policy, last), cgroup) == 0) {
             s->members[i].leader = (int32_t)(last - s->world->processes);
@@ -222,8 +226,8 @@ static int compare_parts(const void *a, const void *b)
 
 /* Cgroups */
 
-/* A thread that was not measured yet wants a CPU until it has shown otherwise, as the kernel takes the load of a new
- * task to be full. */
+/* A thread that was not measured yet counts as wanting a CPU, like the full load of a new task in the
+ * kernel. */
 static uint64_t demand_of(const Sharing *s, int32_t group)
 {
     const Group *g = &s->world->groups[group];
@@ -242,7 +246,7 @@ static void count_fresh(const Sharing *s)
     }
 }
 
-/* The cores of the largest node; more than anybody wants where there is only one. */
+/* The cores of the largest node. Where only one node has CPUs: more than any cgroup wants. */
 static int measure_largest(Sharing *s)
 {
     const World *world = s->world;
@@ -257,8 +261,8 @@ static int measure_largest(Sharing *s)
     return r < 0 ? -ENOMEM : 0;
 }
 
-/* The group of a cgroup's processes, whose shares are from the number `first` on, that has most of them: what is
- * together now. -1: they have none. */
+/* The group that has most processes of a cgroup, and so what is together now. The shares of the cgroup begin
+ * at number `first`. -1: the processes have no group. */
 static int32_t main_group(const Sharing *s, size_t first, size_t n)
 {
     int32_t most = -1;
@@ -278,7 +282,7 @@ static int32_t main_group(const Sharing *s, size_t first, size_t n)
     return most;
 }
 
-/* Not what was part of it and fell apart a short time ago: its group is younger than the process. */
+/* Not if it was separated from the others a short time ago: then its group is younger than the process. */
 static bool may_come(const Sharing *s, const Process *process)
 {
     const Group *group = &s->world->groups[process->group.i];
@@ -289,8 +293,8 @@ static bool may_come(const Sharing *s, const Process *process)
            now - MIN(group->first_seen_usec, now) >= policy->ping_pong_usec;
 }
 
-/* Joins the processes of a cgroup that are together now, as long as they fit on one node; and all others that may come
- * to them, if there is room to spare for all of these. */
+/* Joins the processes of a cgroup that are together now, as long as they fit on one node. Also joins all
+ * others that may come to them, if there is room to spare for all. */
 static void join_cgroup(const Sharing *s, size_t first, size_t n)
 {
     const World *world = s->world;
@@ -336,7 +340,7 @@ static void join_sharers(Sharing *s)
             join(s, s->shares[i].process, s->shares[i + k].process);
     }
 
-    /* From the last one on, so that the members of a part are in order behind its first. */
+    /* From the last process on, so that the members of a part follow its first in order. */
     for (size_t i = s->world->n_processes; i > 0; i--) {
         Member *member = &s->members[i - 1];
         int32_t first = member->leader < 0 ? -1 : find_first(s, (int32_t)i - 1);
@@ -365,7 +369,7 @@ static int list_parts(Sharing *s)
     return 0;
 }
 
-/* The oldest group that a member is in and no larger part goes on with; GROUP_NONE: there is none. Groups ascend by
+/* The oldest group of a member that no larger part has claimed; GROUP_NONE: none. Groups are sorted by
  * age. */
 static GroupIx oldest_group(const Sharing *s, const Part *part)
 {

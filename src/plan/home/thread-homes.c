@@ -2,21 +2,23 @@
 
 /* Threads of one group on different nodes, each where its own memory is (P11, P14, P15).
  *
- * This applies only to homes of several nodes, and to threads whose memory use is known from evidence W or A: residency
- * says where the memory of a process is, not which thread uses it. A thread that uses its own memory, or shares it with
- * others who fit a node, goes with these to one node and stays there. Memory that more threads share belongs to no
- * node, and its users stay free in the whole home.
+ * This applies only to homes of several nodes, and to threads whose memory use is known from evidence W or A:
+ * residency says where the memory of a process is, not which thread uses it. A thread with memory of its own
+ * lives on one node, and so do threads that share memory and fit a node together. Memory that more threads
+ * share belongs to no node, and its users stay free in the whole home.
  *
- * The assignment is a transport problem. Units (threads that belong together) have a known demand. Nodes take a share
- * of it as large as their share of the CPUs that others leave. For each unit it is known which share of its accesses
- * goes to which node. The amount of memory counts only in a tie, because what is scanned of it differs from round to
- * round far more than where it lies. It is solved by regret: the unit that loses most on its second best node chooses
- * first; who finds no room where it has most waits for those that do. So at the start, when all memory is on one node,
- * the threads with most of it stay, and the memory of the others follows (P13).
+ * The assignment is a transport problem. The demand of each unit (threads that belong together) is known, and
+ * the share of its accesses that goes to each node. A node takes a share of the demand as large as its share
+ * of the CPUs that others leave. The amount of memory decides only ties, because how much of it is scanned
+ * varies far more from round to round than where it lies. The solution is by regret: the unit that loses most
+ * on its second best node chooses first. A unit without room where it has most waits for those with room. So
+ * at the start, when all memory is on one node, the threads with most of it stay, and the memory of the
+ * others follows (P13).
  *
- * An assignment is kept as long as it fits. A new one replaces it when it puts at least a tenth more of the memory next
- * to its user (or MinGainPermille, if that is more), and not while memory is being moved. So threads that have
- * exchanged what they work on are exchanged, which is cheaper than moving the memory (task flipping, P15). */
+ * An assignment is kept as long as it fits. A new one replaces it only if it puts at least a tenth more of
+ * the memory next to its user (or MinGainPermille, if that is more), and never while memory is being moved.
+ * So threads that have exchanged what they work on are exchanged, which is cheaper than moving the memory
+ * (task flipping, P15). */
 
 #include "plan/home/pool.h"
 #include "plan/home/thread-units.h"
@@ -25,16 +27,17 @@
 
 #include <string.h>
 
-/* Regrets less than a tenth of a busy thread apart are the same. */
+/* Regrets less than a tenth of a busy thread apart are ties. */
 #define REGRET_STEP (100ULL << THREAD_USE_SHIFT)
 
-/* A group wants much more than its home gives when it wants as much more as is wanted in vain (pack.h). */
+/* A group wants much more than its home gives if it wants this part more, as for demand in vain (pack.h). */
 #define MUCH_PART 4U
 
-/* What a thread wants is measured to some percent. */
+/* Demand of a thread is measured to some percent. */
 #define SPILL_NOISE_PART 16U
 
-/* What a new assignment must gain at least, of all that is used. Averages move by some percent from round to round. */
+/* The least gain of a new assignment, of all that is used. Averages move by some percent from round to
+ * round. */
 #define GAIN_PERMILLE 100U
 
 static uint64_t part_of(const ThreadHomes *h, uint32_t node)
@@ -44,7 +47,8 @@ static uint64_t part_of(const ThreadHomes *h, uint32_t node)
     return at < h->p->s->n_parts ? h->p->s->parts[at] : 0;
 }
 
-/* What the other groups leave of it. A node full of them keeps a little, as in choose_nodes_left(). */
+/* What the other groups leave of `permille` on a node. A node full of them keeps a little, as in
+ * choose_nodes_left(). */
 static uint64_t room_for(const ThreadHomes *h, uint32_t node, uint64_t permille)
 {
     uint64_t others = rule_holds(h->p->world, ABLATION_ROOM) ? h->taken[node] - part_of(h, node) : 0;
@@ -52,9 +56,9 @@ static uint64_t room_for(const ThreadHomes *h, uint32_t node, uint64_t permille)
     return MAX(permille - MIN(others, permille), permille / 10);
 }
 
-/* Where the group wants more than it can get in all of its home, a unit may want as much more than its node has: apart
- * its threads would not get more either. `enough` is how much it may want before that holds: less for who has a node,
- * since want changes from tick to tick. */
+/* If the group wants more than its whole home gives, a unit may exceed its node in proportion: apart, its
+ * threads would not get more either. `enough` is the demand up to which this does not hold. It is less for a
+ * unit that has a node, since demand changes from tick to tick. */
 static uint64_t largest_unit(const ThreadHomes *h, uint64_t largest, uint64_t enough)
 {
     uint64_t want = h->p->world->groups[h->group].want_permille;
@@ -89,9 +93,9 @@ static void measure_nodes(ThreadHomes *h)
     h->largest = largest_unit(h, h->largest, h->capacity_sum + h->capacity_sum / MUCH_PART);
 }
 
-/* What is too large for any node is of none. What has a node keeps it until it is a quarter too large. A set that is
- * small only since some of its group do not run now, who may do so again, gets none: by half a node more, as the demand
- * of the group is held (load_groups()), which a peak of a moment is not. */
+/* A unit too large for any node gets none. A unit with a node keeps it until it is a quarter too large. A set
+ * also gets none if it is small only because some of its group do not run now: the held demand of the group
+ * (load_groups()) would make it half a node too large. A momentary peak is not held. */
 static bool is_too_large(const ThreadHomes *h, const PlannerUnit *unit)
 {
     const Group *group = &h->p->world->groups[h->group];
@@ -103,9 +107,9 @@ static bool is_too_large(const ThreadHomes *h, const PlannerUnit *unit)
            (unit->n_threads > 1 && unit->demand * held / want > h->largest * 3 / 2);
 }
 
-/* For a part of a set what is on a node that is half as far as the farthest counts as half beside it (P11): from what
- * lies there to how near all of it is. Others have all they use beside them in the end; what parts share stays on the
- * nodes of all of them. */
+/* For a part of a set, memory on a node half as far as the farthest counts as half beside it (P11): turns
+ * what lies on each node into how near all of it is. Other units have all they use beside them in the end;
+ * what parts share stays on the nodes of all of them. */
 static void weigh_distances(const ThreadHomes *h, uint64_t *use, uint64_t most)
 {
     const Topology *topology = h->p->world->topology;
@@ -119,7 +123,7 @@ static void weigh_distances(const ThreadHomes *h, uint64_t *use, uint64_t most)
                           (most - MAX(topology->distances[(size_t)i * h->n_nodes + k], DISTANCE_HERE));
 }
 
-/* Returns whether there are two units for two nodes. */
+/* Returns whether at least two units can have a node. */
 static bool weigh_units(ThreadHomes *h)
 {
     uint64_t most = thread_units_farthest(h->p->world->topology);
@@ -161,7 +165,7 @@ static int compare_regret(const void *a, const void *b)
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* The node's share of what all units want. */
+/* The node's share of the demand of all units. */
 static uint64_t share_of(const ThreadHomes *h, uint32_t node)
 {
     return h->demand * h->capacity[node] / MAX(h->capacity_sum, 1U);
@@ -178,8 +182,9 @@ static int first_cpu(const ThreadHomes *h, uint32_t node)
     return hwloc_bitmap_first(h->p->world->topology->nodes[node].cpus);
 }
 
-/* Whether `a` is better than `b`: room, then most of its memory, then the emptiest; without room the last two the
- * other way round. Among equals the lowest CPU decides, which stays when nodes are renamed (I12). */
+/* Whether `a` is better than `b`: room first, then most of its memory, then the emptiest; without room the
+ * last two the other way round. The lowest CPU decides ties, which does not change when nodes are renamed
+ * (I12). */
 static bool is_better(const ThreadHomes *h, const PlannerUnit *unit, uint32_t a, uint32_t b)
 {
     const uint64_t *use = h->use + (size_t)unit->order * h->n_nodes;
@@ -212,8 +217,8 @@ static void settle(ThreadHomes *h, PlannerUnit *unit, int32_t node, bool second)
         h->load[node] += unit->demand;
 }
 
-/* Whom to leave where they are: all on a node that without its largest unit has no more than its share, which is
- * what assigning leaves behind; else of those with the most regret as many as that holds for. */
+/* Settles units where they are: all on a node that without its largest unit has no more than its share, which
+ * is what assigning leaves behind; otherwise those with the most regret, as long as that holds. */
 static void keep(ThreadHomes *h)
 {
     uint64_t sum[PACK_NODES_MAX] = {0};
@@ -232,9 +237,9 @@ static void keep(ThreadHomes *h)
     }
 }
 
-/* Whether a unit is better off on another node than on its own: with it that is less full, for its size, and what goes
- * beyond its CPUs is less by at least a quarter of the unit (a choice of ours). Of two nodes that are alike, one is
- * always a little fuller. */
+/* Whether another node is better for a unit than its own: with the unit it is less full, for its size, and
+ * demand beyond the CPUs shrinks by at least a quarter of the unit (a choice of ours). Of two nodes that are
+ * alike, one is always a little fuller. */
 static bool is_emptier(const ThreadHomes *h, const PlannerUnit *unit, uint32_t node, uint32_t other)
 {
     uint64_t load = h->load[other] + unit->demand;
@@ -243,8 +248,8 @@ static bool is_emptier(const ThreadHomes *h, const PlannerUnit *unit, uint32_t n
            load + h->capacity[node] + unit->demand / 4 <= h->load[node] + h->capacity[other];
 }
 
-/* Where a unit that is one too many for the CPUs of its node is better off: a node with room for it, and emptier
- * with it than its own now. -1: nowhere. */
+/* The node where a unit that is one too many for the CPUs of its own is better off: one with room, and
+ * emptier with it. -1: none. */
 static int32_t better_node(const ThreadHomes *h, const PlannerUnit *unit, uint32_t node)
 {
     int32_t best = -1;
@@ -256,8 +261,8 @@ static int32_t better_node(const ThreadHomes *h, const PlannerUnit *unit, uint32
     return best;
 }
 
-/* Nodes that are crowded while others have room: the home has grown since, or somebody has left. Who has the least
- * regret goes first. Each move makes the loads more alike, so there is an end. */
+/* Relieves nodes that are crowded while others have room, since the home has grown or a thread has left. The
+ * unit with the least regret goes first. Each move makes the loads more alike, so this ends. */
 static void relieve(ThreadHomes *h, bool second)
 {
     bool any = rule_holds(h->p->world, ABLATION_RELIEVE);
@@ -278,7 +283,7 @@ static void relieve(ThreadHomes *h, bool second)
     }
 }
 
-/* What of all that is used lies next to its user. */
+/* How much of what is used is next to its user. */
 static uint64_t sum_local(const ThreadHomes *h, bool second)
 {
     uint64_t local = 0;
@@ -291,8 +296,8 @@ static uint64_t sum_local(const ThreadHomes *h, bool second)
     return local;
 }
 
-/* Gives those units a node that have none yet, in the order of regret; first only the node with most of what it uses,
- * if that has room. */
+/* Gives a node to units without one, in the order of regret. `first`: only the node with most of what a unit
+ * uses, if that has room. */
 static void settle_all(ThreadHomes *h, bool anew, bool first)
 {
     for (size_t i = 0; i < h->n; i++) {
@@ -310,9 +315,10 @@ static void settle_all(ThreadHomes *h, bool anew, bool first)
     }
 }
 
-/* Gives every unit a node; with `anew` without regard to where they are. Returns how much of what is used lies next to
- * its user then. A unit without room goes where least is, which is at most the node's share. Who finds none where its
- * memory is waits for those that do: else it would drive one of these away, and that one the next. */
+/* Gives every unit a node; with `anew` regardless of where it is. Returns how much of what is used is then
+ * next to its user. A unit that finds no room goes to the emptiest node, which has at most its share. One
+ * without room where its memory is waits for those with room: otherwise it would drive one of these away, and
+ * that one the next. */
 static uint64_t assign(ThreadHomes *h, bool anew)
 {
     for (uint32_t i = 0; i < h->n_nodes; i++)
@@ -371,8 +377,8 @@ static bool has_more_room(const ThreadHomes *h, uint32_t a, uint32_t b, const ui
     return room != room_b ? room > room_b : first_cpu(h, a) < first_cpu(h, b);
 }
 
-/* Where some of a unit go that are too many for its node: where such live already, if there is room for one, else the
- * nearest node with as much room, and of these the one with most. */
+/* The node for threads of a unit that are too many for its own: the one where such threads already live, if
+ * it has room for one; else the nearest node with that room, and of these the one with most. */
 static uint32_t spill_node(const ThreadHomes *h, const PlannerUnit *unit, uint64_t one, const uint64_t *sizes)
 {
     const Topology *topology = h->p->world->topology;
@@ -392,9 +398,9 @@ static uint32_t spill_node(const ThreadHomes *h, const PlannerUnit *unit, uint64
     return to;
 }
 
-/* In whole threads: as many as are too many, as far as there is room for them. Of a unit of which some have most of
- * what they use for their own all of them or none, and only where keep() would leave the last of them: each of these is
- * a unit of its own as soon as it is elsewhere, and as one it leaves a crowded node. Returns whether any go. */
+/* Spills whole threads: as many as are too many and find room. If some threads of the unit use most of their
+ * memory alone, spills all that are too many or none, and only where keep() would leave the last of them:
+ * each becomes a unit of its own elsewhere, and as one it leaves a crowded node. Returns whether any go. */
 static bool spill_unit(ThreadHomes *h, PlannerUnit *unit, const uint64_t *sizes)
 {
     uint64_t one = MAX(unit->demand / unit->n_threads, 1U), noise = one / SPILL_NOISE_PART;
@@ -415,9 +421,9 @@ static bool spill_unit(ThreadHomes *h, PlannerUnit *unit, const uint64_t *sizes)
     return true;
 }
 
-/* Units go to nodes as a whole, and two of five threads each are two too many for eight CPUs. So no node has more than
- * `sizes` while others have room: rather are some threads away from what they share. Who has the least regret goes
- * first. */
+/* Units go to nodes as a whole, but two of five threads each are two too many for eight CPUs. So no node has
+ * more than `sizes` while others have room, even if some threads are then away from what they share. The unit
+ * with the least regret goes first. */
 static bool spill(ThreadHomes *h, const uint64_t *sizes)
 {
     bool any = false;
@@ -446,8 +452,8 @@ static int compare_order(const void *a, const void *b)
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* Whether a thread is one of those that its unit spills: first asked of those that live there already, `there`, and of
- * the last before others. The first stays, by which it is known where the unit lives. */
+/* Whether its unit spills the thread. Asked first about threads that already live on the other node, `there`,
+ * and about the last ones before others. The first thread stays, because it shows where the unit lives. */
 static bool is_spilled(const ThreadHomes *h, const Task *task, bool there)
 {
     uint32_t index = (uint32_t)(task - h->p->world->tasks);
@@ -488,8 +494,8 @@ static void note_nodes(ThreadHomes *h, bool spills)
         }
 }
 
-/* The groups behind it meet its threads where they are to be, and not where the packing had them. Of the others it is
- * not known better. */
+/* Later groups should meet the threads where they are to be, not where the packing had them. For threads
+ * without a unit nothing better is known. */
 static void take_nodes(ThreadHomes *h)
 {
     uint64_t parts = 0, known;
@@ -529,7 +535,8 @@ static int decide_group(Planner *p, size_t index, uint64_t *taken)
     return 0;
 }
 
-/* A single thread has several nodes so that it finds an idle CPU. */
+/* Whether threads of the group may have nodes. A single thread has several nodes so that it finds an idle
+ * CPU. */
 static bool is_apart(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
@@ -540,7 +547,7 @@ static bool is_apart(const Planner *p, size_t index)
            g->home_nodes && hwloc_bitmap_weight(g->home_nodes) > 1 && group->n_tasks > 1;
 }
 
-/* Paused groups, and all between slow ticks, keep what they have. */
+/* Paused groups, and all groups between slow ticks, keep what they have. */
 int thread_homes_decide(Planner *p)
 {
     const World *world = p->world;

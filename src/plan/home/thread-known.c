@@ -8,8 +8,8 @@
 /* Averages below this say nothing: a quarter of a huge page. */
 #define USE_MIN 128U
 
-/* Threads of a process with less have no node each: much of it is the program and its libraries, and caches hold the
- * rest. A choice of ours. */
+/* Threads of a process with less memory get no node each: much of it is the program and its libraries, and
+ * caches hold the rest. A choice of ours. */
 #define THREADS_MEMORY_MIN ((uint64_t)8 << 20)
 
 bool thread_is_seen(const World *world, const Process *process, const Task *task, const Policy *policy,

@@ -4,8 +4,9 @@
 
 #include "plan/choose/choose.h"
 
-/* Cores are plentiful for a group that wants at most half of those of its home; and who is apart stays so until there
- * is a third more room for how it strays. Choices of ours, on which work hardly depends (BENCHMARKS.md). */
+/* Cores are plentiful for a group that wants at most half of those of its home. A set that is apart stays so
+ * until there is room for a third more than its deviation. Choices of ours, on which work hardly depends
+ * (BENCHMARKS.md). */
 #define PLENTIFUL_PART 2U
 #define APART_PERCENT  133U
 
@@ -25,7 +26,7 @@ static bool pauses(const Task *task)
     return !task->gone && demand >= CHOOSE_IDLE_PERMILLE && demand < DEMAND_NO_PAUSES_PERMILLE;
 }
 
-/* Of a group that waits for a quarter of what it wants, what those of its threads that pause want on average. */
+/* For a group that waits for a quarter of what it wants: the mean demand of its threads that pause. */
 static void find_pausing(ThreadHomes *h)
 {
     const World *world = h->p->world;
@@ -48,9 +49,9 @@ static void find_pausing(ThreadHomes *h)
     h->pausing = n_pausing > 0 ? (uint32_t)(sum / n_pausing) : 0;
 }
 
-/* What a thread that pauses wants of a crowded node is more than it wants of another one: it waits longer, and those
- * elsewhere that wait for it want less. By that, as many as are too many on one node today would be too many on the
- * other one tomorrow. So where many wait those that pause count alike. */
+/* A thread that pauses seems to want more of a crowded node than of another: it waits longer, and threads
+ * elsewhere that wait for it want less. By these numbers, as many threads as are too many on one node today
+ * would be too many on the other tomorrow. So where threads wait much, those that pause count alike. */
 static uint32_t demand_of(const ThreadHomes *h, const Task *task)
 {
     return h->pausing > 0 && pauses(task) ? h->pausing : buddies_demand(task);
@@ -94,9 +95,9 @@ static void join_unit(ThreadHomes *h, const Task *task, uint32_t unit)
         h->use[unit * h->n_nodes + i] += (task->use->pages[i] * demand << THREAD_USE_SHIFT) / sum;
 }
 
-/* Whether a thread that has most of what it uses for its own stays apart from those it shares the rest with: they are
- * too many for a node, as neighbours that share a little, each with the next, and all of one chain; or they live on
- * another node, which it is not to leave for that (I7). */
+/* Whether a thread that uses most of its memory alone stays apart from those it shares the rest with. It does
+ * if they are too many for a node, like a chain of neighbours that each share a little with the next. It also
+ * does if they live on another node, because it must not leave its own for that (I7). */
 static bool stays_apart(const ThreadHomes *h, const Task *task, uint64_t set_demand, uint32_t unit)
 {
     return task->use->private_permille >= PRIVATE_MOSTLY_PERMILLE &&
@@ -105,7 +106,8 @@ static bool stays_apart(const ThreadHomes *h, const Task *task, uint64_t set_dem
              h->units[unit].now != task->home_node.i));
 }
 
-/* Of the first of a set, which has no buddy, half is enough: what it does not use alone, others of the set do. */
+/* For the first thread of a set, which has no buddy, half is enough: the others use the rest of what it
+ * uses. */
 static bool is_member(const ThreadHomes *h, const Process *process, const Task *task, const BuddySet *set)
 {
     return thread_is_seen(h->p->world, process, task, h->policy,
@@ -122,9 +124,9 @@ static bool may_go_together(void *userdata, const Task *task)
            planner_placeable(h->policy, &h->p->world->processes[task->process.i], task);
 }
 
-/* What counts of a set when it is asked whether a node holds it: where cores are plentiful, that all of its threads
- * find one at most times. Who is apart stays so until that holds with a third more to spare, wherever: want and room
- * change from tick to tick. */
+/* The size of a set when asked whether a node holds it. Where cores are plentiful it includes the deviation,
+ * so that all threads find a core most of the time. A set that is apart stays so until that holds with a
+ * third more to spare, plentiful or not: demand and room change from tick to tick. */
 static uint64_t size_of(const ThreadHomes *h, const BuddySet *set)
 {
     bool plentiful = h->p->world->groups[h->group].demand_permille * (uint64_t)PLENTIFUL_PART <= h->cores_sum;
@@ -133,15 +135,15 @@ static uint64_t size_of(const ThreadHomes *h, const BuddySet *set)
     return set->demand + (set->apart ? strays * APART_PERCENT / 100 : plentiful ? strays : 0);
 }
 
-/* Whether it is few who share, and no node holds them. */
+/* Whether a set of few threads is divided, because no node holds it. */
 static bool is_divided(const ThreadHomes *h, const BuddySet *set, size_t n_threads)
 {
     return rule_holds(h->p->world, ABLATION_DIVIDED) && buddies_are_few(set, n_threads) && h->largest > 0 &&
            !buddies_fit(size_of(h, set), h->largest);
 }
 
-/* A thread of a divided set joins the part that lives where it lives, or the first that has room yet. Parts are of the
- * same size. */
+/* A thread of a divided set joins a part with room: one on its node, or if it has none, one without a node.
+ * Otherwise it begins a new part. Parts have the same size. */
 static int join_part(ThreadHomes *h, const Task *task, const BuddySet *set, uint32_t first)
 {
     uint64_t n_parts = MAX((size_of(h, set) + h->largest - 1) / h->largest, 2U);
@@ -164,7 +166,8 @@ static int join_part(ThreadHomes *h, const Task *task, const BuddySet *set, uint
     return 0;
 }
 
-/* It joins the unit of its buddy. The first of a set, of whom alone nothing would be known, is known by that. */
+/* The thread joins the unit of its buddy. The first thread of a set need not be known by itself: the set is
+ * enough. */
 static int gather_thread(ThreadHomes *h, const Process *process, size_t first, size_t n, size_t i)
 {
     const World *world = h->p->world;
