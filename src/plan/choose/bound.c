@@ -7,10 +7,10 @@
 
 #include "world/load.h"
 
-/* Halving the interval in which the mean is, so often, leaves less than a permille of it. */
+/* Halving the interval of the mean this often leaves less than a permille of it. */
 #define LEVEL_ROUNDS 48U
 
-/* Programs are mostly bound by few different masks, in turns. */
+/* Programs are mostly bound by a few different masks, in turn. */
 #define MASKS_MAX 32U
 
 typedef struct Wants {
@@ -26,8 +26,8 @@ static PlannerGroup *group_of(Planner *p, const Task *task)
     return !task->gone && !process->gone && process->group.i >= 0 ? &p->s->groups[process->group.i] : NULL;
 }
 
-/* The mask that somebody else has given it, as it is after this plan: of who is let go, what is put back. NULL: none,
- * or a mask of ours. */
+/* The mask that somebody else has given the thread, as it is after this plan: for a released thread, what is
+ * put back. NULL: none, or a mask of ours. */
 static CpuMask mask_of(const Planner *p, const Task *task)
 {
     if (!task->original)
@@ -37,7 +37,7 @@ static CpuMask mask_of(const Planner *p, const Task *task)
     return task->hands == TASK_HANDS_REPINNED || !planner_can_put_back(task) ? task->allowed : task->original;
 }
 
-/* Of threads that may be anywhere it is not known where they are. */
+/* A group with threads that may run anywhere is not bound: it is not known where they are. */
 static void find_bound(Planner *p)
 {
     CpuMask anywhere = NULL, narrow = NULL;
@@ -62,7 +62,7 @@ static void find_bound(Planner *p)
     }
 }
 
-/* To be had evenly from the CPUs of a mask. */
+/* Divides a demand evenly over the CPUs of a mask. */
 static void want_cpus(Planner *p, CpuMask mask, uint64_t want)
 {
     uint64_t n = (uint64_t)MAX(hwloc_bitmap_weight(mask), 1);
@@ -72,7 +72,7 @@ static void want_cpus(Planner *p, CpuMask mask, uint64_t want)
         p->s->cpus[i].bound_want += want / n;
 }
 
-/* One mask after the other is walked only once, or nearly so. */
+/* Collects demand by mask, so that each mask is walked only once, or nearly so. */
 static void want_mask(Planner *p, Wants *wants, CpuMask mask, uint64_t want)
 {
     size_t i = 0;
@@ -89,7 +89,8 @@ static void want_mask(Planner *p, Wants *wants, CpuMask mask, uint64_t want)
     wants->masks[i] = mask;
 }
 
-/* What each CPU is wanted, as if all threads of a group wanted the same. Returns whether any is. */
+/* Sums the demand for each CPU, as if all threads of a group wanted the same. Returns whether there is
+ * any. */
 static bool sum_wants(Planner *p)
 {
     Wants wants = {0};
@@ -118,8 +119,9 @@ static uint64_t sum_below(const Planner *p, uint64_t level)
     return sum;
 }
 
-/* What would be wanted of each CPU if all that is not bound were divided over them so that each is wanted as much as
- * the next one, but those more that bound threads alone want more; at least one CPU. In thousandths of a permille. */
+/* The demand for each CPU if all that is not bound were divided over them so that each is wanted as much as
+ * the next, except those that bound threads alone want more; at least one CPU. In thousandths of a
+ * permille. */
 static uint64_t mean_want(const Planner *p)
 {
     uint64_t n_cpus = MAX(p->world->topology->n_cpus, 1U), others = 0;

@@ -6,12 +6,13 @@
 #include "plan/pack/pack.h"
 #include "plan/planner.h"
 
-/* Finds PlannerGroup.bound: nobody of these can be placed, and somebody else has bound all their threads to CPUs. Sums
- * what they take of each node, PlanScratch.bound_permille: however many wait for these CPUs, no more than them, and
- * where others wait as well, the part of them that is theirs. And what they want of all, .bound_given, but for what is
- * wanted of a CPU beyond the mean. After PlannerGroup.n_placeable, and choose_cpusets(). */
+/* Finds PlannerGroup.bound: groups of which no thread can be placed, because somebody else has bound all of
+ * them to CPUs. Sums what they take of each node into PlanScratch.bound_permille: however many threads wait
+ * for these CPUs, no more than the CPUs, and only their part where others wait as well. Sums what they want
+ * of all CPUs into .bound_given, excluding what is wanted of a CPU beyond the mean. After
+ * PlannerGroup.n_placeable and choose_cpusets(). */
 void choose_bound(Planner *p);
 
-/* Adds to the nodes what these groups use alone of memory, as far as it runs there now. `ran` and `memory` [n_groups *
- * n_nodes] are as in memory.h. After choose_memory_gather(). */
+/* Adds to the nodes the load of these groups on memory that they use alone, as far as it runs there now.
+ * `ran` and `memory` [n_groups * n_nodes] are as in memory.h. After choose_memory_gather(). */
 void choose_bound_press(Planner *p, const uint64_t *ran, const uint64_t *memory, PackNode *nodes);

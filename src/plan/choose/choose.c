@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Homes that the policy leaves to us (Mode=auto, compress, spread, interleave). All groups of the machine become one
- * packing problem (P15, plan/pack/pack.h), and its answer is their homes. This file translates there and back;
- * nodes.c says what the nodes offer, bound.c what of that somebody else has bound, memory.c where memory lies, and
- * wait.c who gets no home yet.
+/* Homes that the policy leaves to us (Mode=auto, compress, spread, interleave). All groups of the machine
+ * become one packing problem (P15, plan/pack/pack.h), and its answer is their homes. This file translates
+ * there and back; nodes.c says what the nodes offer, bound.c what others have bound of that, memory.c where
+ * memory lies, and wait.c which groups get no home yet.
  *
- * - The demand of a group is what its threads run and wait on average, with its peaks for a while (load_groups()). For
- *   a new group it is that of the last two ticks, because an average of what has just begun says nothing. ExpectWidth=
- *   is the minimum (P5: threads that sleep at the start are invisible to load).
- * - Groups that hardly run get no home, which would cost system calls and give them nothing. They keep one they have.
+ * - The demand of a group is what its threads run and wait on average, with its peaks for a while
+ *   (load_groups()). For a new group it is that of the last two ticks, because an average of what has just
+ *   begun says nothing. ExpectWidth= is the minimum (P5: threads that sleep at the start are invisible to
+ *   load).
+ * - Groups that hardly run get no home, which would cost system calls and give them nothing. They keep one
+ *   they have.
  * - A group that needs every node is not confined. It roams, and that decision lasts like a home. */
 
 #include "plan/choose/choose.h"
@@ -26,11 +28,11 @@
 
 #include <string.h>
 
-/* What was said is done unless something else is better by a quarter: of two that are alike, loads differ by that much
- * from one second to the next. */
+/* What was announced is done unless something else is better by a quarter: loads of equal nodes differ by as
+ * much from one second to the next. */
 #define SAID_GAIN_PERMILLE 250U
 
-/* The same for who may have several nodes to pause on. */
+/* The same for a thread that may have several nodes to pause on. */
 #define POOL_GAIN_PERMILLE 250U
 
 static_assert(CHOOSE_GROUPS_MAX <= PACK_GROUPS_MAX, "more groups than can be packed");
@@ -41,7 +43,7 @@ static PackMode pack_mode(const Policy *policy)
     case POLICY_MODE_COMPRESS:
         return PACK_MODE_COMPRESS;
     case POLICY_MODE_SPREAD:
-    case POLICY_MODE_INTERLEAVE: /* memory is dealt out over any nodes, but not for nothing */
+    case POLICY_MODE_INTERLEAVE: /* memory is interleaved over any nodes, but not for nothing */
         return PACK_MODE_SPREAD;
     default:
         return PACK_MODE_AUTO;
@@ -60,7 +62,7 @@ static PackNodes nodes_of(CpuMask set)
 
 /* Loads */
 
-/* Sums over the tasks of each group, into PlannerGroup, and what ran on which node into `ran`. */
+/* Sums over the tasks of each group, into PlannerGroup, and what ran on which node, into `ran`. */
 static void gather_loads(Planner *p, uint64_t *ran)
 {
     const Topology *topology = p->world->topology;
@@ -90,7 +92,7 @@ static uint32_t share_permille(uint64_t part, uint64_t whole)
     return whole > 0 ? (uint32_t)(part * 1000 / whole) : 0;
 }
 
-/* Which part of what they want the threads of each group wait for, and those of all others. */
+/* The part of their demand that the threads of each group wait, and the same for all other groups. */
 static void compare_waits(Planner *p)
 {
     uint64_t wants = 0, waits = 0;
@@ -109,13 +111,12 @@ static void compare_waits(Planner *p)
 
 /* Groups */
 
-/* Whether it has been known for a short time only, however old its processes are. */
 bool choose_is_young(const Planner *p, const Group *group, const Policy *policy)
 {
     return p->world->now_usec - MIN(group->first_seen_usec, p->world->now_usec) < policy->min_age_usec;
 }
 
-/* What is to be spread is left alone as long as it is young: in a small home its threads would leave their memory. */
+/* Spread groups get no home before MinAgeSec=: in a small home their threads would leave their memory. */
 static bool wants_home(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
@@ -127,14 +128,15 @@ static bool wants_home(const Planner *p, size_t index)
            (pack_mode(policy) != PACK_MODE_SPREAD || !choose_is_young(p, group, policy));
 }
 
-/* More nodes than threads help nobody: what runs would be on some of them, and memory on the others would count as
- * near. Threads that ended a moment ago count as long as what they wanted is held. */
+/* A group never spans more nodes than it has threads: it would run on some of them, and memory on the others
+ * would count as near. Threads that ended a moment ago count as long as their demand is held. */
 static uint32_t nodes_useful(const Group *group)
 {
     return MAX(MAX((uint32_t)group->n_tasks, demand_held(group) / LOAD_FULL_PERMILLE), 1U);
 }
 
-/* Whether its threads are together for nothing, and press on the memory of their nodes, though it could have more. */
+/* Whether its threads are together for nothing and press on the memory of their nodes, though it could have
+ * more. */
 static bool is_pressed(const Planner *p, const Group *group, const PlannerGroup *g)
 {
     uint32_t max_nodes = p->s->workloads[group->workload.i].policy->max_nodes;
@@ -145,8 +147,8 @@ static bool is_pressed(const Planner *p, const Group *group, const PlannerGroup 
                            (uint64_t)group->demand_permille * choose_memory_alone(p, group) / 1000);
 }
 
-/* How long a new home is kept: until it has been judged. One in which threads wait, or that was chosen before it was
- * known where the memory is, may prove to be wrong at once, and so may one that is pressed. */
+/* How long a new home is kept: until it has been judged; or less if threads wait in it, if it was chosen
+ * before the place of memory was known, or if it is pressed: such a home may prove wrong at once. */
 static uint64_t residency_usec(const Planner *p, const Group *group, const PlannerGroup *g,
                                const Policy *policy)
 {
@@ -157,7 +159,8 @@ static uint64_t residency_usec(const Planner *p, const Group *group, const Plann
                1U);
 }
 
-/* Whether it goes where Mode=fixed sends it in this plan, or stays because nobody asks for anything else. */
+/* Whether the group goes where Mode=fixed sends it in this plan, or stays because nothing asks for another
+ * place. */
 static bool is_given(const Planner *p, const Group *group, const Policy *policy, uint32_t demand)
 {
     const PlannerGroup *g = &p->s->groups[group - p->world->groups];
@@ -174,9 +177,9 @@ static PlannerStay stay_for(PlanReason reason, uint64_t value, uint64_t limit)
     return (PlannerStay){.stays = true, .reason = reason, .value = value, .limit = limit};
 }
 
-/* Why it must stay where it is, for now. No decision is made on what is about to change: while its memory is under
- * way. Who starves does not wait for that, nor, mostly, for the end of a to and fro. Of those that have converged
- * see freeze.c. */
+/* Why the group must stay where it is, for now. While its memory is on its way, nothing is decided, because
+ * that is about to change. A group that starves does not wait for that, nor, mostly, for the end of a to and
+ * fro. For groups that have converged see freeze.c. */
 static PlannerStay find_stay(const Planner *p, const Group *group, const Policy *policy, uint32_t demand)
 {
     const PlannerGroup *g = &p->s->groups[group - p->world->groups];
@@ -197,7 +200,7 @@ static PlannerStay find_stay(const Planner *p, const Group *group, const Policy 
     return (PlannerStay){.reason = PLAN_REASON_INVALID};
 }
 
-/* Where it lives now, or was said to live if it were placed, and where it lived before; roaming is all nodes. Groups of
+/* Where the group lives, or was announced to live if it were placed; roaming is all nodes. Groups of
  * Mode=fixed are where their policy sends them in this plan. */
 static PackNodes present_set(const Planner *p, const Group *group, PackNodes with_cpus)
 {
@@ -217,9 +220,9 @@ static PackNodes former_set(const Group *group, PackNodes with_cpus)
     return before ? before : with_cpus;
 }
 
-/* Measure and revert: SettleSec= after a change its threads must not wait longer than before it. What all others
- * wait longer too is not the home's doing, nor what came with more work, and what hardly runs waits by chance. Where
- * the former home was none, it goes back to roaming. */
+/* Measure and revert: SettleSec= after a change its threads must not wait longer than before it. What all
+ * others also wait longer does not count, nor what came with more work; and groups that hardly run wait by
+ * chance. If there was no former home, the group goes back to roaming. */
 static void judge(const Planner *p, const Group *group, PlannerGroup *g, const PackGroup *pack,
                   PackNodes with_cpus)
 {
@@ -244,8 +247,8 @@ static uint32_t steady_demand(const Planner *p, size_t index, const DemandShare 
     return demand_share(share, (uint32_t)MIN(p->s->groups[index].steady_permille, demand_given(p, index)));
 }
 
-/* Whether a single thread is to have any of several nodes: it pauses, and may wait less there. Who has them keeps them
- * also when it does not. */
+/* Whether a single thread is to have any of several nodes: it pauses, and may wait less there. A thread that
+ * has several keeps them even when it does not pause. */
 static bool may_pool(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
@@ -253,8 +256,8 @@ static bool may_pool(const Planner *p, size_t index)
     return demand_variance(p, index) > 0 || (group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1);
 }
 
-/* The nodes on which memory of its processes is to lie again, if it is so for most of it, by CPU time, or for a quarter
- * if it lives there; else 0. */
+/* The nodes on which memory of its processes is to lie again, if that is so for most of them, by CPU time, or
+ * for a quarter if the group lives there; else 0. */
 static PackNodes back_nodes(const Group *group, const PlannerGroup *g)
 {
     PackNodes home = nodes_of(group->home_nodes);
@@ -263,14 +266,15 @@ static PackNodes back_nodes(const Group *group, const PlannerGroup *g)
     return g->back_weight * (lives ? 4 : 2) > g->stall_weight ? g->back_nodes : 0;
 }
 
-/* Whether it has all of these nodes, and others: it was starved there, and keeps them. */
+/* Whether the group has all of these nodes and others: it starved on these, and keeps the others. */
 static bool has_more(const Group *group, PackNodes nodes, PackNodes home)
 {
     return group->home && (nodes & ~home) == 0 && nodes != home;
 }
 
-/* Where its memory lies again, since its processes got on more slowly when that was brought together. Not where it
- * starves beside idle CPUs, nor back from where it has just come, nor where the kernel moves the memory. */
+/* Sends the group to where its memory lies again, because its processes progressed more slowly when that was
+ * brought together. Not where it starves beside idle CPUs, not while a to and fro keeps it elsewhere, and not
+ * where the kernel moves the memory. */
 static void go_back(const Planner *p, size_t index, PlannerGroup *g, PackGroup *pack)
 {
     const Group *group = &p->world->groups[index];
@@ -329,11 +333,11 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
 
     pack.traffic_mb =
         pack.mode == PACK_MODE_AUTO ? choose_memory_traffic(g, policy, pack.demand_permille) : 0;
-    /* Which nodes are the best for it changes with what its neighbours do just now. */
+    /* Its best nodes change with what its neighbours do at the moment. */
     if (pools)
         pack.min_gain_permille = MAX(pack.min_gain_permille, POOL_GAIN_PERMILLE);
     pack.wishes = policy_chooses_nodes(policy) && !group->home && !group->roams;
-    pack.home = pack.wishes && pack.young ? 0 : pack.home; /* a young one would keep it */
+    pack.home = pack.wishes && pack.young ? 0 : pack.home; /* a young group would keep it */
     if (pack.wishes && pack.home)
         pack.min_gain_permille = MAX(pack.min_gain_permille, SAID_GAIN_PERMILLE);
     g->stay = find_stay(p, group, policy, demand_of_group(p, index));
@@ -349,7 +353,8 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
     return pack;
 }
 
-/* Which groups take part: all that have or want a home; those that want most when they are too many. */
+/* Selects the groups that take part: all that have or want a home; if they are too many, those that want
+ * most. */
 static void select_groups(Planner *p, const uint64_t *memory, const uint64_t *ran)
 {
     const DemandShare share = demand_share_of_all(p);
@@ -385,8 +390,8 @@ static void select_groups(Planner *p, const uint64_t *memory, const uint64_t *ra
         s->groups[s->order[i].index].takes_part = true;
 }
 
-/* With Mode=auto a group of several nodes is left to the kernel where that knows more. Not where a policy says which
- * nodes it is to have, or how many. */
+/* With Mode=auto a group of several nodes is left to the kernel where that knows more, unless the policy says
+ * which nodes it is to have, or how many. */
 static bool is_left_to_kernel(const Planner *p, size_t index, PackNodes set)
 {
     const Policy *policy = p->s->workloads[p->world->groups[index].workload.i].policy;
@@ -493,7 +498,7 @@ int choose_homes(Planner *p)
     p->s->n_parts = 0;
     memset(p->s->bound_permille, 0, sizeof(p->s->bound_permille));
     p->s->bound_given = 0;
-    /* With more nodes no group gets a home but by Mode=fixed: no machine has them. */
+    /* With more nodes only Mode=fixed gives homes: no machine has so many. */
     if (!any_chooses(p) || topology->n_nodes > PACK_NODES_MAX)
         return 0;
     if (!prepare(p->s, p->world))

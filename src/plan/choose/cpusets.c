@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Groups that a cpuset keeps on a part of the machine. However many they are and however much they want, they take no
- * more than its CPUs have. What they want besides is no reason for others to keep away from these nodes, nor is it
- * wanted of the machine. Example, four nodes of four CPUs: thirteen threads that never pause, in a cpuset of one CPU
- * of one node and three of the next, take four CPUs and not thirteen. Nor are they sent to the first of these nodes
- * because it has four: the packing is told how many of each the cpuset has. Cpusets that overlap are each taken for
- * themselves, and what somebody has bound to CPUs of one takes nothing of it. */
+/* Groups that a cpuset keeps on a part of the machine. However many they are and however much they want, they
+ * take no more than its CPUs have. Demand beyond that is no reason for others to avoid these nodes, nor is it
+ * wanted of the machine. Example, four nodes of four CPUs: thirteen threads that never pause, in a cpuset of
+ * one CPU of one node and three of the next, take four CPUs and not thirteen. Nor are they sent to the first
+ * of these nodes because it has four: the packing is told how many of each the cpuset has. Cpusets that
+ * overlap are each taken by themselves, and threads that somebody has bound to CPUs of a cpuset take nothing
+ * of it. */
 
 #include "plan/choose/cpusets.h"
 
 #include "base/util.h"
 #include "world/load.h"
 
-/* That of all processes of a group; NULL: they have several, or it is not known. */
+/* The cpuset of all processes of a group; NULL: they have several, or it is not known. */
 static void find_cpusets(Planner *p)
 {
     for (size_t i = 0; i < p->world->n_processes; i++) {
@@ -29,7 +30,7 @@ static void find_cpusets(Planner *p)
             p->s->groups[i].cpuset = NULL;
 }
 
-/* What the CPUs of a cpuset can give, permille of a CPU. */
+/* The capacity of the CPUs of a cpuset, permille of a CPU. */
 static uint64_t capacity_of(Planner *p, CpuMask cpuset)
 {
     if (hwloc_bitmap_and(p->s->set, cpuset, p->s->usable) < 0)
@@ -37,7 +38,7 @@ static uint64_t capacity_of(Planner *p, CpuMask cpuset)
     return (uint64_t)MAX(hwloc_bitmap_weight(p->s->set), 0) * LOAD_FULL_PERMILLE;
 }
 
-/* Of all groups of the cpuset of `first`, of which that is the first. */
+/* Cuts all groups with the cpuset of `first`, the first of them. */
 static void cut(Planner *p, size_t first)
 {
     CpuMask cpuset = p->s->groups[first].cpuset;
@@ -64,7 +65,7 @@ void choose_cpusets(Planner *p)
     }
 }
 
-/* What it has of each node. Returns whether that is but a part of one of them. */
+/* The capacity of the cpuset on each node. Returns whether it has only a part of one of them. */
 static bool divide(Planner *p, CpuMask cpuset, uint32_t *ret)
 {
     const Topology *topology = p->world->topology;

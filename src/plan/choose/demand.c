@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What groups want of CPUs, for choose.c: what is held of it, what is to be expected, how it strays, and how much of it
+/* CPU demand of groups, for choose.c: what is held, what is to be expected, how it varies, and how much of it
  * is wanted all the time. */
 
 #include "plan/ablation.h"
@@ -10,20 +10,21 @@
 
 #include <string.h>
 
-/* For so long a group is new, and its first home need not wait for a slow tick. */
+/* A group is new for this long, and its first home need not wait for a slow tick. */
 #define NEW_USEC LOAD_YOUNG_USEC
 
-/* A process that is younger may have begun a moment ago, and not pause. A choice of ours. */
+/* A younger process may have begun a moment ago, and not pause. A choice of ours. */
 #define MEAN_KNOWN_USEC 5000000U
 
-/* A group that is held to want more had more threads just now: a tenth of a CPU is noise (load.h). */
+/* A group with more held demand had more threads just now: a tenth of a CPU is noise (load.h). */
 #define ONE_AT_MOST_PERMILLE 1100U
 
-/* Of a tick; who runs less wakes now and then. */
+/* Of a tick; a thread that runs less wakes now and then. */
 #define BEGUN_PERMILLE 500U
 
-/* Who runs for most of a tick, and did not in the one before, began within it. For a new group it is taken for one
- * that wants a CPU, as the kernel takes the load of a new task to be full until it has shown otherwise. */
+/* A thread that runs for most of a tick, and did not in the one before, began within it. In a new group it
+ * counts as wanting a CPU, as the kernel takes the load of a new task to be full until it has shown
+ * otherwise. */
 static void gather_begun(PlannerGroup *g, const Task *task)
 {
     uint32_t wants = task->run_permille + task->wait_permille;
@@ -32,8 +33,8 @@ static void gather_begun(PlannerGroup *g, const Task *task)
         g->begun_permille += LOAD_FULL_PERMILLE - wants;
 }
 
-/* How much what a thread uses lies on one node: in permille, 1000 of what does wholly, and 0 of what lies on two nodes
- * alike, or on more. */
+/* How far what a thread uses lies on one node, in permille: 1000 if wholly, 0 if evenly on two nodes or
+ * more. */
 static uint64_t on_one_node(const TaskUse *use, uint32_t n_nodes)
 {
     uint64_t sum = 0, squares = 0;
@@ -45,8 +46,8 @@ static uint64_t on_one_node(const TaskUse *use, uint32_t n_nodes)
     return squares - MIN(squares, 1000U);
 }
 
-/* Whether it is the only thread of one of several processes, which has little memory that others map, and more than
- * caches may hold: then it is known without looking that it uses it alone. */
+/* Whether a thread is known, without looking, to use its memory alone: it is the only one of a process, the
+ * group has others, and little of the memory is mapped by others but more than caches may hold. */
 static bool is_single(const World *world, const Group *group, const Task *task)
 {
     const Process *process = &world->processes[task->process.i];
@@ -57,13 +58,14 @@ static bool is_single(const World *world, const Group *group, const Task *task)
            !(process->shared && strchr(process->shared, PROCESS_SHARED_MUCH));
 }
 
-/* Who wants a CPU for more of the time than the first begins to count as one that never pauses, wholly from
- * DEMAND_NO_PAUSES_PERMILLE on. On several nodes threads run faster, and pause more: less is enough to stay there. */
+/* A thread that wants a CPU for more of the time than the first begins to count as one that never pauses,
+ * wholly from DEMAND_NO_PAUSES_PERMILLE on. On several nodes threads run faster and pause more: less is
+ * enough to stay there. */
 #define SOME_PAUSES_PERMILLE 800U
 #define PAUSES_MORE_PERMILLE 100U
 
-/* What its threads want, how much that strays, and who uses memory alone. A thread wants a CPU or does not, so that its
- * share of the time is the chance that it does. */
+/* Sums what the threads of a group want, how that varies, and what is used by one thread alone. A thread
+ * wants a CPU or does not, so its share of the time is the chance that it does. */
 static void gather_use(const World *world, const Group *group, PlannerGroup *g, const Task *task)
 {
     uint64_t demand = task->run_ewma_permille + (uint64_t)task->wait_ewma_permille;
@@ -165,8 +167,8 @@ bool demand_is_of_one(const Planner *p, size_t index)
            policy->expect_width <= 1 && rule_holds(p->world, ABLATION_PAUSES);
 }
 
-/* On average, but the average is a short one: half of what is held at least, so that who pauses for longer does not
- * lose his place each time. */
+/* The mean demand. The average is a short one, so it is at least half of what is held: a thread that pauses
+ * for longer should not lose its place each time. */
 static uint64_t demand_of_one(const Planner *p, size_t index)
 {
     uint64_t held = demand_held(&p->world->groups[index]);
@@ -209,9 +211,9 @@ uint32_t demand_share(const DemandShare *share, uint32_t demand)
     return share->demands > share->capacity ? (uint32_t)(demand * share->capacity / share->demands) : demand;
 }
 
-/* By what it wants, which is held, if all its threads did the same, so that it is as steady as that; and no more than
- * they do now, of whom some may sleep for ever. Of a single thread by what it wants on average; before that is known,
- * what it wants at times is what is held. */
+/* The variance of the held demand if all threads did the same, so that it is as steady as the demand; at most
+ * what they show now, since some may sleep for ever. For a single thread, that of its mean demand; before
+ * that is known, its peaks are in the held demand. */
 uint32_t demand_variance(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];

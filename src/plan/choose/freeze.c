@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Freezing (P16). A group on one node with nine tenths of its memory is frozen, and thawed when less than three
- * quarters are left there. Packing alone would evict it whenever a larger group gains more than it loses. But its loss
- * is certain, and the gain of the other one depends on memory that has not converged yet. So a frozen group is never
- * evicted for one that is not frozen, and the others find their places around it.
+/* Freezing (P16). A group on one node with nine tenths of its memory is frozen, and thawed when less than
+ * three quarters are left there. Packing alone would evict it whenever a larger group gains more than it
+ * loses. But its loss is certain, and the gain of the other one depends on memory that has not converged yet.
+ * So a frozen group is never evicted for one that is not frozen, and the others find their places around it.
  *
- * It is evicted for other frozen groups. Of those on one node, the ones with most demand are held as long as all of
- * them fit, and the rest is packed like other groups. Two groups of 5 CPUs each on a node of 8: the first is held, the
- * second is not. A group that has outgrown its node is free in the same way. So is one that wants more than the node
- * has cores, where these have siblings: it shares cores that others may have to spare. And so are those that all
- * together want more of the node's memory than it can give.
+ * It is evicted for other frozen groups. Of those on one node, the ones with most demand are held as long as
+ * all of them fit, and the rest is packed like other groups. Two groups of 5 CPUs each on a node of 8: the
+ * first is held, the second is not. A group that has outgrown its node is free in the same way. So is one
+ * that wants more than the node has cores, where these have siblings: it shares cores that others may have to
+ * spare. So are groups that together want more of the node's memory bandwidth than it can give.
  *
- * A group is not frozen if caches hold all of its memory, if it is to be spread, or if its threads have no reason to be
- * together and press on the node's memory (P5). */
+ * A group is not frozen if caches hold all of its memory, if it is to be spread, or if its threads have no
+ * reason to be together and press on the node's memory (P5). */
 
 #include "plan/choose/freeze.h"
 #include "plan/choose/cpusets.h"
@@ -20,14 +20,14 @@
 #include "plan/planner.h"
 #include "plan/scan/converge.h"
 
-/* Up to there a node is fully busy, not overloaded; as in pack/problem.c (P6). */
+/* Up to this a node is fully busy, not overloaded; as in pack/own.c (P6). */
 #define FULL_PERCENT 108U
 
 /* What groups that stay take of each node. */
 typedef struct Held {
     uint64_t demand[PACK_NODES_MAX], traffic[PACK_NODES_MAX];
-    uint64_t sliced[CHOOSE_CPUSETS_MAX][PACK_NODES_MAX]; /* demand, of the groups of each cpuset */
-    uint64_t share_permille; /* of what a node's memory gives, what may be wanted of it */
+    uint64_t sliced[CHOOSE_CPUSETS_MAX][PACK_NODES_MAX]; /* demand of the groups of each cpuset */
+    uint64_t share_permille; /* permille of what a node's memory gives that may be wanted of it */
 } Held;
 
 static void hold(Held *held, uint32_t node, const PackGroup *pack)
@@ -58,7 +58,6 @@ static bool may_freeze(const Planner *p, const Group *group, const PackGroup *pa
            (pack->mode == PACK_MODE_COMPRESS || pack->mode == PACK_MODE_AUTO) && !presses(p, group, pack);
 }
 
-/* Whether it is frozen now. */
 static bool is_frozen(const Planner *p, const Group *group, const PackGroup *pack, uint32_t *ret_strength)
 {
     uint32_t n_nodes = p->world->topology->n_nodes;
@@ -72,7 +71,7 @@ static bool is_frozen(const Planner *p, const Group *group, const PackGroup *pac
            converge_is_frozen(group->converged, *ret_strength);
 }
 
-/* The node it is bound to by its policy, its cpuset or the kernel, also when it has no home yet: it can be nowhere
+/* The node to which its policy, its cpuset or the kernel binds it, even without a home yet: it can be nowhere
  * else. 0: none. */
 static PackNodes bound_to(const Planner *p, size_t index, const PackGroup *pack)
 {
@@ -81,7 +80,7 @@ static PackNodes bound_to(const Planner *p, size_t index, const PackGroup *pack)
     return is_one_node(pack->home) && pack->stays && p->s->groups[index].n_placeable == 0 ? pack->home : 0;
 }
 
-/* They take their room first. */
+/* Bound groups take their room first. */
 static void hold_bound(const Planner *p, Held *held)
 {
     for (size_t i = 0; i < p->s->n_order; i++) {
@@ -93,14 +92,14 @@ static void hold_bound(const Planner *p, Held *held)
     }
 }
 
-/* Whether its threads share cores there, for want of others (siblings_cost() in pack/cost.c). */
+/* Whether its threads share cores there because the node has too few (siblings_cost() in pack/cost.c). */
 static bool is_squeezed(const PackGroup *pack, const PackNode *node)
 {
     return node->cores_permille > 0 && node->cores_permille < node->capacity_permille &&
            pack->demand_permille > node->cores_permille;
 }
 
-/* In permille: of what nodes give, what all want together, if that is more; else 1000. */
+/* Traffic that all groups together want, in permille of what nodes give; at least 1000. */
 static uint64_t share_of_traffic(const Planner *p, const PackNode *nodes)
 {
     uint64_t given = 0, wanted = 0;
@@ -112,7 +111,7 @@ static uint64_t share_of_traffic(const Planner *p, const PackNode *nodes)
     return wanted > given && given > 0 ? wanted * 1000 / given : 1000;
 }
 
-/* Whether its cpuset has too little of the node for it and those that are held there. */
+/* Whether its cpuset has too little of the node for the group and those that are held there. */
 static bool is_beyond_slice(const Planner *p, const Held *held, const PackGroup *pack, uint32_t node)
 {
     uint32_t slice = pack->cpuset - 1;

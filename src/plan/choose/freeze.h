@@ -6,5 +6,5 @@
 #include "plan/planner.h"
 
 /* Fixes the homes of groups whose memory has come together there, in the problem that is about to be solved
- * (PlanScratch.pack_groups), and says in the plan who is frozen now and was not, or the other way round. */
+ * (PlanScratch.pack_groups). Records in the plan which groups have been frozen or thawed by that. */
 void freeze_groups(Planner *p, const PackNode *nodes);

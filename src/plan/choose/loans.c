@@ -1,46 +1,46 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* If a group needs a little more than one node, packing gives it two, even if other groups live on the second one.
- * There its threads compete with theirs. The kernel treats both nodes as equal, and half of what the threads share is
- * remote for each of them. A home of one node and single CPUs lent from the other one are better for both. Threads then
- * run beside their memory, except for borrowers, which wait at home in turns. The groups on the other node get their
- * CPUs back within two ticks.
+/* If a group needs a little more than one node, packing gives it two, even if other groups live on the second
+ * one. There its threads compete with theirs. The kernel treats both nodes as equal, and half of what the
+ * threads share is remote for each of them. A home of one node and single CPUs lent from the other are better
+ * for both groups: threads run beside their memory, except for borrowers, which wait at home in turn, and the
+ * groups on the other node get their CPUs back within two ticks.
  *
- * Example, two nodes of two CPUs, memory twice as far on the other node: A with three threads that share all their
- * memory, B with one. On both nodes, with memory interleaved, A does 3 / 1.5 = 2, as much as bound to one of them. At
- * home on one node and with one thread lent a CPU it does 2 + 1 / 2.
+ * Example, two nodes of two CPUs, memory twice as far on the other node: A with three threads that share all
+ * their memory, B with one. On both nodes, with memory interleaved, A does 3 / 1.5 = 2, as much as bound to
+ * one of them. At home on one node and with one thread lent a CPU it does 2 + 1 / 2.
  *
  * A node is left out of the home when all of these hold:
  *
- *   other groups live there    a node without groups is given: lending gives less than owning;
- *   lending will do            what the group needs beyond its home then fits the CPUs that the others leave idle
- *                              there, and is no more than half of what it has at home: three threads for two CPUs
- *                              (S-UNEVEN);
- *   lending is allowed         by Steal=, Scope=, NodeLimit= and MaxDistance=;
- *   its threads share memory   as far as is known. If most of them use their own, they have homes on several nodes
- *                              (thread-homes.c). */
+ *   other groups live there   a node without groups is given: lending gives less than owning;
+ *   lending will do           what the group needs beyond its home fits the CPUs that the others leave idle
+ *                             there, and is at most half of what it has at home: three threads for two CPUs
+ *                             (S-UNEVEN);
+ *   lending is allowed        by Steal=, Scope=, NodeLimit= and MaxDistance=;
+ *   its threads share memory  as far as is known. If most of them use their own, they have homes on several
+ *                             nodes (thread-homes.c). */
 
 #include "plan/choose/loans.h"
 
 #include "plan/pack/pack.h"
 
-/* Wanting less than this on a node, others do not live there: they run there now and then. Nobody is to go without
- * the node for their sake. A choice of ours. */
+/* Groups that want less on a node do not live there: they run there now and then, and no group should go
+ * without the node for their sake. A choice of ours. */
 #define LIVES_PERMILLE 500U
 
-/* Threads that use so much memory that nobody else uses have it beside them on several nodes, too. One thread of many
- * is not enough: what all share looks in the first rounds as if it were its own. A choice of ours. */
+/* Threads that use this much memory alone have it beside them on several nodes, too. One such thread of many
+ * is not enough: in the first rounds, what all share looks like one thread's own. A choice of ours. */
 #define PRIVATE_PERMILLE 500U
 
-/* What is lent is at most such a part of what is had. */
+/* CPUs lent are at most this part of those at home. */
 #define LOANS_PART 2U
 
-/* Of a node, so much may lack: to wait for that is no worse than to share two. Who lives on loans now goes on until
- * it is half a node; demands of others come and go. */
+/* The part of a node that may lack: waiting for that is no worse than sharing two. A group that lives on
+ * loans goes on until half a node lacks; demands of others come and go. */
 #define WAITS_PART      8U
 #define WAITS_PART_STAY 2U
 
-/* What the other groups want on a node, those of several nodes in equal parts. */
+/* Demand of the other groups on a node; those of several nodes count in equal parts. */
 static uint64_t others_on(const Planner *p, size_t group, uint32_t node)
 {
     uint64_t sum = 0;
@@ -87,14 +87,14 @@ static bool loans_will_do(const Planner *p, const PackNode *nodes, size_t group,
         cpus += nodes[__builtin_ctzll(rest)].capacity_permille;
     }
     if (cores > 0 && cores < cpus && p->s->pack_groups[group].steady_permille > cores)
-        return false; /* what would be lent is siblings, which nobody waits for */
+        return false; /* only siblings would be lent, which no thread waits for */
     lent = demand - MIN(demand, had);
     lack = nodes[node].capacity_permille / (now && now == (now & home) ? WAITS_PART_STAY : WAITS_PART);
     return others_on(p, group, node) + p->s->bound_permille[node] >= LIVES_PERMILLE &&
            lent <= room_on(p, nodes, group, node) + lack && lent * LOANS_PART <= had + lack;
 }
 
-/* Whether it gets along with one node less. Which one is for packing to say, near its memory and away from the
+/* Whether the group can do with one node less. Packing decides which one, near its memory and away from
  * others. */
 static bool has_too_many(const Planner *p, const PackNode *nodes, size_t group)
 {

@@ -5,6 +5,6 @@
 
 #include "plan/planner.h"
 
-/* After pack_solve(): whether there is a group that was given a node too many. Then PackGroup.max_nodes is such that
- * it gets fewer when the problem is solved again. */
+/* After pack_solve(): whether some group was given a node too many. Lowers its PackGroup.max_nodes, so that
+ * solving again gives it fewer. */
 bool choose_loans(const Planner *p, const PackNode *nodes);

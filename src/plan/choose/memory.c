@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* If the memory of a group is not known, it is assumed where its threads ran last while the group has no home (memory
- * is where it was first touched), and at its home from then on. */
+/* If the place of a group's memory is not known, it is assumed where its threads ran last while the group has
+ * no home (memory is where it was first touched), and at its home from then on. */
 
 #include "plan/choose/memory.h"
 #include "plan/group.h"
@@ -13,22 +13,23 @@
 
 #define KIB 1024U
 
-/* Permille. With hardly any memory it still decides between equal nodes; where it is only guessed that, as little as
- * where it runs (lean_on_present()). How much there is is known, too, of who has no home: it has touched it where it
- * ran. Of who has one it may have stayed behind. */
+/* Permille. Even hardly any memory decides between equal nodes. If its place is only guessed, it decides as
+ * little as where the group runs (lean_on_present()). The amount counts even for a group without a home,
+ * which has touched its memory where it ran. Memory of a group with a home may have stayed behind. */
 #define LITTLE_DISCOUNT 900U
 #define GUESS_DISCOUNT  999U
 
-/* A node that gives so much of what firmware says of it is full. Who waits for it wants more than it gets: half as much
- * again, until it is seen elsewhere what it wants. Choices of ours; twice as much is not as good (BENCHMARKS.md). */
+/* A node that gives this much of what firmware says is full. A process held up by it wants more than it gets:
+ * half as much again, until it is seen elsewhere what it wants. Choices of ours; twice as much is not as good
+ * (BENCHMARKS.md). */
 #define FULL_PERCENT   90U
 #define HELD_UP_HALVES 3U
 
-/* Bytes of a group, more than any machine has; what pack_solve() takes. */
+/* The most bytes that pack_solve() takes for a group; more than any machine has. */
 #define MEMORY_MAX ((1ULL << 50) - 1)
 
-/* Also when it was not looked at since it came: by where it was before, two groups would change places whose memory
- * has just done so, and all of it would go back. */
+/* Also true if memory was not looked at since it arrived. By where it was before, two groups would change
+ * places whose memory has just done so, and all of it would go back. */
 static bool is_on_its_way(const Process *process)
 {
     const MemoryMove *move = &process->memory;
@@ -46,7 +47,8 @@ static uint64_t bytes_of(const Process *process, uint32_t n_nodes)
     return MAX(process->node_bytes ? sum : process->rss_bytes, 1U);
 }
 
-/* Of a group of many processes that come and go, some memory is always on its way; what counts is a quarter. */
+/* In a group of many processes that come and go, some memory is always on its way; more than a quarter
+ * counts. */
 static void note_moves(Planner *p, uint32_t n_nodes)
 {
     for (size_t i = 0; i < p->world->n_processes; i++) {
@@ -62,7 +64,7 @@ static void note_moves(Planner *p, uint32_t n_nodes)
     }
 }
 
-/* Memory that is being moved counts where it goes; if it is not known where it lies, it may be on any node that the
+/* Memory that is being moved counts where it goes. If its place is not known, it may be on any node that the
  * process may run on. */
 static bool may_lie_on(const Topology *topology, const Process *process, uint32_t node)
 {
@@ -86,7 +88,7 @@ static void add_traffic(const Topology *topology, const Process *process, uint64
         ret[n] += may_lie_on(topology, process, n) ? traffic / n_here : 0;
 }
 
-/* With what is being moved where it goes, `moved`, or where it lies. */
+/* `moved`: memory that is being moved counts where it goes, else where it lies. */
 static void sum_traffic(const Planner *p, bool all, bool moved, uint64_t *ret)
 {
     const Topology *topology = p->world->topology;
@@ -107,8 +109,9 @@ void choose_memory_traffic_on(const Planner *p, bool all, uint64_t *ret)
     sum_traffic(p, all, true, ret);
 }
 
-/* The nodes whose memory gives all it can, as far as both is known. With memory where it lay when that was counted:
- * what is wanted does not change because an order is given. */
+/* The nodes whose memory gives all it can, as far as both are known. Memory counts where it lay when traffic
+ * was counted: demand does not change because a migration is requested. Also fills in
+ * PlanScratch.node_traffic_mb. */
 static PackNodes full_nodes(Planner *p)
 {
     const Topology *topology = p->world->topology;
@@ -134,7 +137,7 @@ static bool is_held_up(const Process *process, PackNodes full, uint32_t n_nodes)
     return there > bytes_of(process, n_nodes) / 2;
 }
 
-/* Of whom it is not known, or not to be used, it may be all. */
+/* A process of which waiting for memory is not known, or not to be used, may wait all of the time. */
 static void note_stall(const Planner *p, PlannerGroup *g, const Process *process, PackNodes full)
 {
     const Policy *policy = group_policy(p->world, p->policies, process->workload);
@@ -211,7 +214,7 @@ uint64_t choose_memory_traffic(const PlannerGroup *g, const Policy *policy, uint
                                                  : 0;
 }
 
-/* Half of what counts fully, 16 MiB, is more than a core's share of most caches. */
+/* Half of the memory that counts fully, 16 MiB, is more than a core's share of most caches. */
 #define ALONE_DISCOUNT 450U
 
 bool choose_memory_seen(const PlannerGroup *g)
@@ -242,15 +245,16 @@ uint32_t choose_memory_sorted(const Planner *p, const PlannerGroup *g)
                : 0;
 }
 
-/* A KiB for each permille of a CPU, the least that counts: only proportions do, and it takes hardly any room. */
+/* A KiB for each permille of a CPU, the least that counts: only proportions matter, and it takes hardly any
+ * room. */
 static void guess_memory(const Group *group, uint32_t n_nodes, const uint64_t *ran, uint64_t *memory)
 {
     for (uint32_t i = 0; i < n_nodes; i++)
         memory[i] = KIB * (group->home_nodes ? (uint64_t)hwloc_bitmap_isset(group->home_nodes, i) : ran[i]);
 }
 
-/* Among nodes that are as good, a group that has no home yet stays where it runs (P4): as if one page of 128 were
- * there. That is less than `even`, so the node with more room comes first. */
+/* Among equal nodes, a group that has no home yet stays where it runs (P4): as if one page of 128 were there.
+ * That is less than `even`, so the node with more room comes first. */
 static void lean_on_present(uint32_t n_nodes, const uint64_t *ran, uint64_t *memory)
 {
     uint64_t sum = 0, all = 0;
@@ -278,7 +282,7 @@ void choose_memory_complete(const Planner *p, const uint64_t *ran, uint64_t *mem
     }
 }
 
-/* By the chance that a thread and a page are on the same node. */
+/* Uses the chance that a thread and a page are on the same node. */
 bool choose_memory_beside(const Planner *p, size_t index, const uint64_t *memory, const uint64_t *ran)
 {
     uint32_t n_nodes = p->world->topology->n_nodes;

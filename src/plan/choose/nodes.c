@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the groups to be packed have of each node: what others leave. Of what nobody manages that is an average over
- * some time, since a share that changes from tick to tick must not move a group. Who is about to get a home is none of
- * the others, wherever it runs now. */
+/* What others leave of each node to the groups to be packed. Load that nobody manages is an average over some
+ * time, since a share that changes from tick to tick must not move a group. A group that is about to get a
+ * home is none of the others, wherever it runs now. */
 
 #include "plan/choose/nodes.h"
 #include "plan/choose/memory.h"
 
 #include <string.h>
 
-/* What is not known is taken as if nothing were used, and where not even sizes are told (descriptions of machines) as
- * enough: a packing that is too hopeful does no harm, because pages that find no room stay where they are. */
+/* Unknown free memory is taken as all of it, and where not even sizes are told (descriptions of machines) as
+ * enough. A packing that is too hopeful does no harm, because pages that find no room stay where they are. */
 static uint64_t free_memory(const World *world, uint32_t node)
 {
     uint64_t size = world->topology->nodes[node].memory_bytes;
@@ -30,7 +30,8 @@ uint32_t choose_nodes_left(const Planner *p, uint32_t node, uint32_t permille)
     return MAX(permille - (uint32_t)MIN(others, permille), permille / 10);
 }
 
-/* Whether it has no home when this plan is carried out, and will get none, so that it runs where it likes. */
+/* Whether the group has no home when this plan is carried out, and will get none, so that it runs where it
+ * likes. */
 static bool is_unpacked(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
@@ -49,7 +50,7 @@ static bool is_unpacked(const Planner *p, size_t index)
                : !w->home_nodes;
 }
 
-/* What it wants, in the proportions in which it runs on the nodes. */
+/* Adds what the group wants, in the proportions in which it runs on the nodes. */
 static void add_unpacked(Planner *p, size_t index, const uint64_t *ran)
 {
     uint32_t n_nodes = p->world->topology->n_nodes;
@@ -69,8 +70,8 @@ static void sum_unpacked(Planner *p, const uint64_t *ran)
             add_unpacked(p, i, ran + i * p->world->topology->n_nodes);
 }
 
-/* The bandwidth that others leave on each node, at least a hundredth of it. A node of which it is not known, or that
- * has no memory, would seem to be the best of all; where there is one, nothing is said of any. */
+/* The bandwidth that others leave on each node, at least a hundredth of it. A node without memory, or of
+ * which it is not known, would seem to be the best of all; if there is one, no node states its bandwidth. */
 static void offer_bandwidth(const Planner *p, PackNode *nodes)
 {
     const Topology *topology = p->world->topology;
@@ -117,7 +118,7 @@ int choose_nodes_offer(Planner *p, const uint64_t *ran, PackNode *nodes)
     return 0;
 }
 
-/* The last cpuset asked about is mostly the next one. */
+/* The next cpuset is mostly the last one. */
 int choose_nodes_allowed(Planner *p)
 {
     CpuMask last = NULL;

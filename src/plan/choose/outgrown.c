@@ -5,7 +5,7 @@
 
 #include "world/load.h"
 
-/* What a program does first, reading and touching its memory, takes no longer, mostly. */
+/* What a program does first, reading and touching its memory, mostly takes no longer. */
 #define OUTGROWN_USEC 10000000U
 
 /* One change may have been to where its memory is, which was not known at first. */
@@ -14,17 +14,18 @@
 /* A first home is known to be too small after two fast ticks in it. */
 #define OUTGROWN_AFTER_USEC 200000U
 
-/* And after one, when so much is wanted for each of its CPUs: more than by three threads on two, whom loans may do.
- * A choice of ours. */
+/* After one tick, if this much is wanted of each of its CPUs: more than three threads want of two, for which
+ * loans may do. A choice of ours. */
 #define FAR_PERMILLE 1750U
 
-/* A quarter of what its threads want, they wait. */
+/* Whether threads wait for more than a quarter of what they want. */
 static bool overflows(uint64_t run_permille, uint64_t wait_permille)
 {
     return wait_permille * 4 > run_permille + wait_permille;
 }
 
-/* Its own threads want nearly twice what its home has: two on one CPU, or four on two, whatever others do there. */
+/* Whether its own threads want nearly twice what its home has: two on one CPU, or four on two, whatever
+ * others do there. */
 static bool overflows_by_far(const Planner *p, const Group *group)
 {
     uint64_t wants = group->run_permille + (uint64_t)group->wait_permille, n = 0;
@@ -34,7 +35,7 @@ static bool overflows_by_far(const Planner *p, const Group *group)
     return wants >= n * FAR_PERMILLE;
 }
 
-/* The same of the tick before. */
+/* overflows() for the tick before. */
 static bool overflowed(const World *world, const Group *group)
 {
     uint64_t run = 0, wait = 0;
@@ -59,9 +60,9 @@ static bool is_idle_elsewhere(const Planner *p, CpuMask home)
     return false;
 }
 
-/* On a node of its home nearly twice as much is wanted as there is, in two ticks in a row, and no CPU of its home is
- * idle: others of several nodes have that one for a home as well. Of all that a group on two nodes wants that is no
- * more than a quarter. */
+/* Whether on some node of its home nearly twice as much is wanted as there is, on two ticks in a row, and no
+ * CPU of its home is idle: other groups of several nodes have that node in their homes as well. For a group
+ * on two nodes the waiting is then no more than a quarter of all it wants. */
 static bool is_crowded(const Planner *p, const Group *group)
 {
     const Topology *topology = p->world->topology;
@@ -80,7 +81,7 @@ static bool is_crowded(const Planner *p, const Group *group)
                 continue;
             if (overload_cpu_is_idle(p->world, cpu))
                 return false;
-            /* Of one CPU to which many are pinned no more than that it is overloaded. */
+            /* A CPU to which many threads are pinned counts no more than as overloaded. */
             wants += MIN(cpu->busy_permille + cpu->wait_permille, 2 * LOAD_FULL_PERMILLE);
             before += MIN(cpu->busy_before_permille + cpu->wait_before_permille, 2 * LOAD_FULL_PERMILLE);
             n++;

@@ -5,18 +5,19 @@
 
 #include "plan/planner.h"
 
-/* Its first home was given when it had only begun, and what it has started since does not fit, or what others have
- * that were met at the same time: threads wait there while CPUs elsewhere are idle. That was a guess of ours and is
- * taken back when two ticks in a row show it to be wrong, or one by far, whatever MinAgeSec= says of those who have
- * lived somewhere. The same goes for a second home, given for another reason; only as long as it is new. Threads are
- * counted last, since nothing of that helps on a full machine. */
+/* Whether a first home, given when the group had only begun, has proved too small: its threads wait while
+ * CPUs elsewhere are idle, because of what it has started since, or what groups first seen at the same time
+ * have. Such a guess is taken back when two ticks in a row show it to be wrong, or one by far, whatever
+ * MinAgeSec= says of groups with a home. So is a second home, given for another reason, while the group is
+ * new. Threads are counted last, since on a full machine none of this helps. */
 bool outgrown_holds(const Planner *p, const Group *group);
 
-/* Of any home, whenever it was given: its threads wait for more than a quarter of what they want, in two ticks in a
- * row, and CPUs elsewhere are idle. Where memory is, or is about to be, does not matter then. */
+/* Whether threads of a group wait for more than a quarter of what they want, on two ticks in a row, while
+ * CPUs elsewhere are idle; in any home, whenever it was given. Where memory is, or is about to be, does not
+ * matter then. */
 bool outgrown_starves(const Planner *p, const Group *group);
 
-/* The same of one that is held after a to and fro. Once it has changed as often as is enough (PLANNER_CHANGES_MAX),
- * only if it wants a quarter more than when it got this home, or nearly twice what this has: who waits for others here
- * has tried enough. */
+/* The same for a group that is held after a to and fro. Once its home has changed often enough
+ * (PLANNER_CHANGES_MAX), only if it wants a quarter more than when it got this home, or nearly twice what
+ * this has: a group that waits because of others here has tried enough. */
 bool outgrown_breaks_out(const Planner *p, const Group *group);

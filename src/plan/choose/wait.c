@@ -11,13 +11,14 @@
 #include "plan/pack/pack.h"
 #include "world/load.h"
 
-/* So much of all CPUs must be wanted: more than there is by as much as in vain counts (pack.h). */
+/* Demand for all CPUs that is in vain: a quarter more than there is (pack.h). */
 #define IN_VAIN_PERMILLE (LOAD_FULL_PERMILLE + LOAD_FULL_PERMILLE / 4)
 
-/* Less of a process on a node is not what its threads work with: a thread's stack and arena. A choice of ours. */
+/* With less memory on a node, its threads do not work there: it is a thread's stack and arena. A choice of
+ * ours. */
 #define LITTLE_MEMORY (4U << 20)
 
-/* Processes of a policy that chooses were found a short time ago and have no home yet. */
+/* Whether the group was found a short time ago, has a policy that chooses nodes, and has no home yet. */
 static bool is_homeless(const Planner *p, const Group *group)
 {
     const Policy *policy = group_policy(p->world, p->policies, group->workload);
@@ -27,8 +28,8 @@ static bool is_homeless(const Planner *p, const Group *group)
            demand_is_new(p, group);
 }
 
-/* Whether who uses its memory decides about its home. A group that may have one node only gets that; and one that can
- * get so much that no fewer nodes will do than hold some of its memory is not brought together. */
+/* Whether the home depends on who uses the memory. A group that may have only one node gets one anyway. A
+ * group so large that no fewer nodes will do than hold some of its memory is not brought together. */
 static bool use_decides(const Planner *p, size_t index, const uint64_t *memory, const DemandShare *share)
 {
     const Topology *topology = p->world->topology;
@@ -45,7 +46,7 @@ static bool use_decides(const Planner *p, size_t index, const uint64_t *memory, 
                pack_limit((uint64_t)(n - 1) * n_cpus * LOAD_FULL_PERMILLE);
 }
 
-/* Most of its threads have just begun, and what they do is known from the next tick on. */
+/* Whether most of its threads have just begun; what they do is known from the next tick on. */
 static bool awaits_loads(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
@@ -54,8 +55,8 @@ static bool awaits_loads(const Planner *p, size_t index)
            p->s->groups[index].n_fresh > group->n_tasks / 2;
 }
 
-/* Its first home need not be a guess: where its memory is will be known in a moment, and so will who uses it. Of a
- * single thread that is where it runs, most likely. */
+/* Whether its first home need not be a guess: where its memory is will be known in a moment, or who uses it.
+ * Memory of a single thread is most likely where it runs. */
 static bool awaits_evidence(const Planner *p, size_t index, const uint64_t *memory, const DemandShare *share)
 {
     const PlannerGroup *g = &p->s->groups[index];
@@ -66,10 +67,10 @@ static bool awaits_evidence(const Planner *p, size_t index, const uint64_t *memo
            is_homeless(p, &p->world->groups[index]);
 }
 
-/* A single thread that runs beside its memory, where no CPU is idle: on no node would it wait less but by another's
- * waiting more, and its memory would have to follow. That goes by for who is young where hardly more is wanted than
- * there is; one that does not wait needs no home for that long anyway (home.c). Not where its policy says which nodes
- * it is to have. */
+/* Whether a single thread that runs beside its memory gains nothing by a home, because no CPU is idle: on any
+ * node it would wait less only if another waited more, and its memory would have to follow. Where hardly more
+ * is wanted than there is, that passes, and holds only for a young group that waits; without waiting it needs
+ * no home yet anyway (home.c). Not where the policy says which nodes it is to have. */
 static bool waits_in_vain(const Planner *p, size_t index, const uint64_t *memory, const uint64_t *ran,
                           uint64_t wanted_permille)
 {
@@ -107,7 +108,7 @@ void choose_wait(Planner *p, size_t index, const uint64_t *memory, const uint64_
     g->put_off_for = awaits ? PLAN_REASON_USE_AWAITED : PLAN_REASON_ALL_BUSY;
 }
 
-/* Whether where its memory is is known, as far as that can be. */
+/* Whether the place of its memory is known, as far as that can be. */
 static bool has_memory(const Planner *p, size_t index)
 {
     for (size_t i = 0; i < p->world->n_processes; i++)
@@ -117,7 +118,7 @@ static bool has_memory(const Planner *p, size_t index)
     return true;
 }
 
-/* Whether somebody was met just now who is the first of a group whose nodes its policy names. */
+/* Whether a process seen for the first time now is the first of a group whose nodes its policy names. */
 static bool begins_fixed(const Planner *p)
 {
     for (size_t i = 0; i < p->world->n_processes; i++) {
@@ -158,7 +159,7 @@ bool choose_waits(const Planner *p)
     for (size_t i = 0; i < world->n_groups; i++)
         if (demand_held(&world->groups[i]) >= CHOOSE_IDLE_PERMILLE && is_homeless(p, &world->groups[i]))
             return true;
-    /* Of the others what they do is known from the next tick on, and where their memory is soon. */
+    /* For the other groups, loads are known from the next tick on, and the place of memory soon. */
     for (size_t i = 0; i < world->n_tasks; i++) {
         const Task *task = &world->tasks[i];
         const Process *process = &world->processes[task->process.i];
