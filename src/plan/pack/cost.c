@@ -51,8 +51,8 @@ static uint64_t unfair_cost(const Pack *p, const PackSite *site, const PackLoad 
 /* Demand that at times finds no core, beyond what finds none on average: the mean excess over the cores of a
  * sum of many threads, which is nearly normal. The table has it for a standard normal variate over 0, 1/2, 1,
  * ..., in thousandths. A load beyond the cores counts as one that just fills them: its own, smaller value
- * would make a full node cheaper with each load that comes to it. If all together want no more than the
- * cores, the excess is none. */
+ * would make a full node cheaper with each load that comes to it. If all threads running at once want no more
+ * than the cores, the excess is 0. */
 static uint64_t excess_by_chance(const PackSite *site, const PackLoad *load)
 {
     static const uint64_t excess[] = {399, 198, 83, 29, 8, 2, 0};
@@ -338,7 +338,7 @@ uint64_t pack_load_least(const Pack *p)
            crowd_cost(p, &machine, &load) + even_cost(p, &machine, &load);
 }
 
-/* Booking: the same, with wide groups divided by capacity, which adds up. */
+/* Booking: the same, but wide groups are divided by capacity, so that loads simply add up. */
 
 void pack_start(Pack *p)
 {
@@ -381,7 +381,7 @@ static uint64_t booking_slice_cost(const Pack *p, const PackItem *item, uint32_t
 
 uint64_t pack_booking_cost(Pack *p, uint32_t item, PackNodes set)
 {
-    uint64_t cost = pack_own(p, item, set) + p->empty_cost; /* a load may save as much on empty sites */
+    uint64_t cost = pack_own(p, item, set) + p->empty_cost; /* a load on empty sites may save this much */
 
     for (PackNodes rest = set; rest; rest &= rest - 1) {
         uint32_t i = (uint32_t)__builtin_ctzll(rest);

@@ -4,8 +4,8 @@
  *
  * If all groups have homes that fit, the search begins there: a machine in use is improved, not rebuilt.
  * Otherwise there are two more starts, from nothing: by decreasing demand, as in bin packing, and by
- * decreasing regret, which is what a group pays more for its memory on the second best node than on the best.
- * The best of the three results counts.
+ * decreasing regret, which is how much more a group pays for its memory on the second best node than on the
+ * best. The best of the three results counts.
  *
  * The result becomes the home of every group, and the search begins again from there, until nothing changes.
  * So the result is a fixed point. That costs nothing: a packing that is better by more than the cost of

@@ -52,7 +52,7 @@ typedef struct PackGroup {
      * together, so they should not press on the memory of one node. 0: all is shared, or unknown.
      * Mode=spread: taken as 1000 */
     uint32_t private_permille;
-    /* share of its memory use that is private to a thread and on one node for each */
+    /* Share of its memory use that is private to a thread and on one node for each */
     uint32_t sorted_permille;
     /* Mode=auto: share of its memory use that few threads share, if these fit a node. They need not be near
      * the others */
@@ -108,8 +108,8 @@ typedef struct PackProblem {
  *
  *   remote    weight x mean of (distance - 10) from a node of its set to its memory, weighted by bytes, as
  *             things are now. The weight of a group is its demand: threads wait for memory, and bytes of
- *             different groups cannot be compared. It is reduced by memory_discount_permille, then by
- *             stall_discount_permille. In Mode=spread a quarter of the rest remains, because memory is to
+ *             different groups cannot be compared. The product is reduced by memory_discount_permille, then
+ *             by stall_discount_permille. In Mode=spread a quarter of the rest remains, because memory is to
  *             follow the threads. With a quarter, 16 such groups of one thread, born on one of two nodes of
  *             40 CPUs, end 8 and 8: on the ninth `crowd` saves 8 x (4^2 + 2^2 - 2 x 3^2) / 40 = 0.4, and a
  *             third would not be less than that while the averages of new threads are still rising. For the
@@ -144,8 +144,9 @@ typedef struct PackProblem {
  *             ns). So a group prefers cores elsewhere even to siblings beside its memory (P4: idle core, idle
  *             CPU, least loaded).
  *             Where each CPU is a core of its own, 3/4 x far x (demand beyond them): a thread that waits now
- *             and then would rather wait elsewhere, unless its memory holds it. A group on several nodes pays
- *             as much again for demand beyond the cores of all: much of its memory is far anyway.
+ *             and then would rather wait elsewhere, unless its memory holds it.
+ *             With or without siblings, a group on several nodes also pays 3/4 x far x (demand beyond the
+ *             cores of all of them): much of its memory is far anyway.
  *             Where cores have siblings, also 1 x far x (demand beyond the cores, of threads that never
  *             pause). They slow each other down all the time: eleven on six cores do two thirds of what they
  *             do on two nodes. All groups on the node count together: of eight such threads in two groups, on
@@ -157,11 +158,12 @@ typedef struct PackProblem {
  *             mean and variance of all on the node: six threads that run two thirds of the time want five
  *             CPUs as often as three. A lone thread on n nodes has 1 / n^2 of its variance on each, as if it
  *             ran a little on all, since the kernel finds it an idle CPU. So threads that pause share nodes
- *             that are hardly further from their memory. The term is at most what lone threads would want
- *             without pauses: four on four cores always find one.
+ *             that are hardly further from their memory. The excess is at most what would be wanted beyond
+ *             the cores if lone threads did not pause: four on four cores always find one.
  *             All groups of a cpuset together pay likewise for demand beyond its part of a node: as overload,
  *             3/4 x far as if each CPU were a core, and 4 x far for threads that never pause
- *   shortage  as overload, for memory beyond all the node can have, converted to that part of its CPUs
+ *   shortage  as overload, for memory that finds no room: as a part of all the memory that the node can
+ *             have, converted to the same part of its CPUs
  *   crowd     8 x far x (load that presses on memory, beyond the allowed imbalance)^2 / size. With 8, 16
  *             tasks that all need bandwidth, on one node of 40 CPUs with all their memory, are better off on
  *             two in spite of remote and split, and 13 are not (S-FORK; one node saturates at 8). In a group

@@ -147,9 +147,9 @@ static void make_remote(const Pack *p, const PackItem *item, const uint64_t *byt
     }
 }
 
-/* Whether n nodes hold the item: its demand fits their CPUs, and its threads need not share cores. On a
- * single node they need not even when a standard deviation more of them run than on average. Where each CPU
- * is a core of its own, a single node is enough if its CPUs are: then all is in one place. */
+/* Whether n nodes hold the item: its demand fits their CPUs, and its threads need not share cores. A single
+ * node must have cores for a standard deviation more than the demand. Where each CPU is a core of its own, a
+ * single node is enough if its CPUs are: then all is in one place. */
 static bool is_held(const PackItem *item, uint32_t n, uint64_t capacity, uint64_t cores)
 {
     return n > 0 && pack_limit(capacity) >= item->demand &&
