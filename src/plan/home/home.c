@@ -26,8 +26,8 @@
 /* A thread that ran and waited less than this did not work in a tick. */
 #define WORK_PERMILLE 50U
 
-/* For this many times MinAgeSec=, ten seconds, a program that works with one thread where it belongs may be
- * about to start others: reading and touching its memory first mostly takes no longer. */
+/* For this many times MinAgeSec=, ten seconds by default, a program that works with one thread where it
+ * belongs may be about to start others: reading and touching its memory first mostly takes no longer. */
 #define SERIAL_AGES 10U
 
 /* Different masks of one process that one tick handles; more wait for the next. */
@@ -380,8 +380,8 @@ static void home_threads(Planner *p, const Process *process, const Policy *polic
     }
 }
 
-/* The age below which a process needs no home yet: it is all of its group, and its one working thread is
- * beside all of its memory and hardly waits. Longer if it already runs in the home. 0 for others. */
+/* The age below which a process needs no home yet, if it is all of its group, and its one working thread is
+ * beside all of its memory and hardly waits. Longer if it already runs in the home. 0 for other processes. */
 static uint64_t age_in_place(const Planner *p, const Policy *policy, const Process *process,
                              const Task *tasks, size_t n, CpuMask due)
 {
@@ -514,7 +514,7 @@ static void keep_homes(Planner *p)
     }
 }
 
-/* Between slow ticks handles only processes first seen in this one. */
+/* Between slow ticks handles only processes first seen on this tick. */
 void home_set(Planner *p)
 {
     for (size_t i = 0; i < p->world->n_processes; i++) {

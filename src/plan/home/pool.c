@@ -129,8 +129,8 @@ static uint64_t others_wait_more(const ThreadHomes *h, const Group *group, const
     return more * others;
 }
 
-/* Whether the threads progress faster than before the trial, by more than noise and by more than all others
- * wait for it. They must also wait less; otherwise they only have more to do. */
+/* Whether the threads progress faster than before the trial, by at least noise plus the waiting that the
+ * trial adds for all others. They must also wait less; otherwise they only have more to do. */
 static bool is_faster(const ThreadHomes *h, const Group *group, const PlannerGroup *g, uint64_t now)
 {
     uint64_t more = (now - MIN(group->pool_progress, now)) * 1000 / group->pool_progress;
@@ -140,8 +140,9 @@ static bool is_faster(const ThreadHomes *h, const Group *group, const PlannerGro
                GAIN_LEAST * (uint64_t)group->want_permille + others_wait_more(h, group, g);
 }
 
-/* Whether the threads wait less, by more than being beside memory is worth and by more than all others wait
- * for it. Not if they want less than half of what they did: sleeping threads do not wait. */
+/* Whether the threads wait less, by at least what being beside memory is worth plus the waiting that the
+ * trial adds for all others. Not if they want less than half of what they did: sleeping threads do not
+ * wait. */
 static bool waits_less(const ThreadHomes *h, const Group *group, const PlannerGroup *g)
 {
     uint64_t less = group->pool_before_permille - MIN(g->wait_permille, group->pool_before_permille);
@@ -162,7 +163,7 @@ static bool is_late(const World *world, const Group *group)
     return world->now_usec - group->pool_until_usec > LATE_USEC;
 }
 
-/* Whether the trial has helped; false if something else happened during it. */
+/* Whether the trial has helped; false if something else came between, or it is judged too late. */
 static bool has_helped(const ThreadHomes *h, const Group *group, const PlannerGroup *g)
 {
     uint64_t now = trial_progress(h, group);

@@ -38,7 +38,7 @@ typedef struct Part {
     uint32_t n;
 } Part;
 
-/* What a cgroup counts of a group. */
+/* A group as one cgroup sees it. */
 typedef struct Seat {
     size_t stamp;     /* number of the cgroup's first share, from 1; the rest refers to that cgroup */
     uint32_t n;       /* processes of the cgroup that are in the group */

@@ -95,7 +95,7 @@ static void measure_nodes(ThreadHomes *h)
 
 /* A unit too large for any node gets none. A unit with a node keeps it until it is a quarter too large. A set
  * also gets none if it is small only because some of its group do not run now: the held demand of the group
- * (load_groups()) would make it half a node too large. A momentary peak is not held. */
+ * (load_groups()) would make it more than half a node too large. A momentary peak is not held. */
 static bool is_too_large(const ThreadHomes *h, const PlannerUnit *unit)
 {
     const Group *group = &h->p->world->groups[h->group];
@@ -400,7 +400,7 @@ static uint32_t spill_node(const ThreadHomes *h, const PlannerUnit *unit, uint64
 
 /* Spills whole threads: as many as are too many and find room. If some threads of the unit use most of their
  * memory alone, spills all that are too many or none, and only where keep() would leave the last of them:
- * each becomes a unit of its own elsewhere, and as one it leaves a crowded node. Returns whether any go. */
+ * each becomes a unit of its own elsewhere, and a unit leaves a crowded node. Returns whether any go. */
 static bool spill_unit(ThreadHomes *h, PlannerUnit *unit, const uint64_t *sizes)
 {
     uint64_t one = MAX(unit->demand / unit->n_threads, 1U), noise = one / SPILL_NOISE_PART;
@@ -535,8 +535,8 @@ static int decide_group(Planner *p, size_t index, uint64_t *taken)
     return 0;
 }
 
-/* Whether threads of the group may have nodes. A single thread has several nodes so that it finds an idle
- * CPU. */
+/* Whether threads of the group may have nodes of their own. A single thread has several nodes so that it
+ * finds an idle CPU. */
 static bool is_apart(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Threads of one process on different nodes (P11): what callers outside this folder need. */
+/* Threads of one process on different nodes (P11): what callers outside this file need. */
 
 #include "policy/policy.h"
 #include "world/world.h"
