@@ -120,7 +120,7 @@ static uint64_t sum_below(const Planner *p, uint64_t level)
 }
 
 /* The demand for each CPU if all that is not bound were divided over them so that each is wanted as much as
- * the next, except those that bound threads alone want more; at least one CPU. In thousandths of a
+ * the next, except CPUs of which bound threads alone want more; at least one CPU. In thousandths of a
  * permille. */
 static uint64_t mean_want(const Planner *p)
 {

@@ -6,10 +6,10 @@
 #include "plan/pack/pack.h"
 #include "plan/planner.h"
 
-/* Finds PlannerGroup.bound: groups of which no thread can be placed, because somebody else has bound all of
- * them to CPUs. Sums what they take of each node into PlanScratch.bound_permille: however many threads wait
- * for these CPUs, no more than the CPUs, and only their part where others wait as well. Sums what they want
- * of all CPUs into .bound_given, excluding what is wanted of a CPU beyond the mean. After
+/* Finds PlannerGroup.bound: groups of which no thread can be placed, and all of whose threads somebody else
+ * has bound to CPUs. Sums what they take of each node into PlanScratch.bound_permille: however many threads
+ * wait for these CPUs, no more than the CPUs, and only their part where others wait as well. Sums what they
+ * want of all CPUs into .bound_given, excluding what is wanted of a CPU beyond the mean. After
  * PlannerGroup.n_placeable and choose_cpusets(). */
 void choose_bound(Planner *p);
 

@@ -28,8 +28,8 @@
 
 #include <string.h>
 
-/* What was announced is done unless something else is better by a quarter: loads of equal nodes differ by as
- * much from one second to the next. */
+/* The home announced for an observed group is taken unless another one is better by a quarter: loads of equal
+ * nodes differ by as much from one second to the next. */
 #define SAID_GAIN_PERMILLE 250U
 
 /* The same for a thread that may have several nodes to pause on. */
@@ -92,7 +92,7 @@ static uint32_t share_permille(uint64_t part, uint64_t whole)
     return whole > 0 ? (uint32_t)(part * 1000 / whole) : 0;
 }
 
-/* The part of their demand that the threads of each group wait, and the same for all other groups. */
+/* The part of their demand for which the threads of each group wait, and the same for all other groups. */
 static void compare_waits(Planner *p)
 {
     uint64_t wants = 0, waits = 0;
@@ -200,8 +200,8 @@ static PlannerStay find_stay(const Planner *p, const Group *group, const Policy 
     return (PlannerStay){.reason = PLAN_REASON_INVALID};
 }
 
-/* Where the group lives, or was announced to live if it were placed; roaming is all nodes. Groups of
- * Mode=fixed are where their policy sends them in this plan. */
+/* Where the group lives; without a home, where it would have lived when it was only observed. Roaming is all
+ * nodes. Groups of Mode=fixed are where their policy sends them in this plan. */
 static PackNodes present_set(const Planner *p, const Group *group, PackNodes with_cpus)
 {
     const PlannerWorkload *w = &p->s->workloads[group->workload.i];
@@ -220,9 +220,9 @@ static PackNodes former_set(const Group *group, PackNodes with_cpus)
     return before ? before : with_cpus;
 }
 
-/* Measure and revert: SettleSec= after a change its threads must not wait longer than before it. What all
- * others also wait longer does not count, nor what came with more work; and groups that hardly run wait by
- * chance. If there was no former home, the group goes back to roaming. */
+/* Measure and revert: SettleSec= after a change its threads must not wait longer than before it. Waiting that
+ * has grown as much for all others does not count, nor waiting that came with more work; and groups that
+ * hardly run wait by chance. If there was no former home, the group goes back to roaming. */
 static void judge(const Planner *p, const Group *group, PlannerGroup *g, const PackGroup *pack,
                   PackNodes with_cpus)
 {

@@ -46,8 +46,8 @@ static uint64_t on_one_node(const TaskUse *use, uint32_t n_nodes)
     return squares - MIN(squares, 1000U);
 }
 
-/* Whether a thread is known, without looking, to use its memory alone: it is the only one of a process, the
- * group has others, and little of the memory is mapped by others but more than caches may hold. */
+/* Whether a thread is known, without looking, to use its memory alone: it is the only thread of one of several
+ * processes, which has more memory than caches may hold, and little of it mapped by others. */
 static bool is_single(const World *world, const Group *group, const Task *task)
 {
     const Process *process = &world->processes[task->process.i];

@@ -28,15 +28,16 @@
  * without the node for their sake. A choice of ours. */
 #define LIVES_PERMILLE 500U
 
-/* Threads that use this much memory alone have it beside them on several nodes, too. One such thread of many
- * is not enough: in the first rounds, what all share looks like one thread's own. A choice of ours. */
+/* Threads that use more than this share of their memory alone have it beside them on several nodes, too. One
+ * such thread of many is not enough: in the first rounds, what all share looks like one thread's own. A
+ * choice of ours. */
 #define PRIVATE_PERMILLE 500U
 
 /* CPUs lent are at most this part of those at home. */
 #define LOANS_PART 2U
 
-/* The part of a node that may lack: waiting for that is no worse than sharing two. A group that lives on
- * loans goes on until half a node lacks; demands of others come and go. */
+/* The part of a node that may be lacking: waiting for that is no worse than sharing two nodes. A group that
+ * lives on loans goes on until half a node is lacking; demands of others come and go. */
 #define WAITS_PART      8U
 #define WAITS_PART_STAY 2U
 

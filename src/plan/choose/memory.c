@@ -14,8 +14,8 @@
 #define KIB 1024U
 
 /* Permille. Even hardly any memory decides between equal nodes. If its place is only guessed, it decides as
- * little as where the group runs (lean_on_present()). The amount counts even for a group without a home,
- * which has touched its memory where it ran. Memory of a group with a home may have stayed behind. */
+ * little as where the group runs (lean_on_present()). The amount is known even then: a group without a home
+ * has touched its memory where it ran. Memory of a group with a home may have stayed behind. */
 #define LITTLE_DISCOUNT 900U
 #define GUESS_DISCOUNT  999U
 

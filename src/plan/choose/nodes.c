@@ -118,7 +118,7 @@ int choose_nodes_offer(Planner *p, const uint64_t *ran, PackNode *nodes)
     return 0;
 }
 
-/* The next cpuset is mostly the last one. */
+/* Processes mostly have the cpuset of the one before, so the last answer is kept. */
 int choose_nodes_allowed(Planner *p)
 {
     CpuMask last = NULL;

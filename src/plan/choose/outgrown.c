@@ -81,7 +81,7 @@ static bool is_crowded(const Planner *p, const Group *group)
                 continue;
             if (overload_cpu_is_idle(p->world, cpu))
                 return false;
-            /* A CPU to which many threads are pinned counts no more than as overloaded. */
+            /* A CPU to which many threads are pinned counts as overloaded, and no more. */
             wants += MIN(cpu->busy_permille + cpu->wait_permille, 2 * LOAD_FULL_PERMILLE);
             before += MIN(cpu->busy_before_permille + cpu->wait_before_permille, 2 * LOAD_FULL_PERMILLE);
             n++;

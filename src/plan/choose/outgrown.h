@@ -6,10 +6,10 @@
 #include "plan/planner.h"
 
 /* Whether a first home, given when the group had only begun, has proved too small: its threads wait while
- * CPUs elsewhere are idle, because of what it has started since, or what groups first seen at the same time
- * have. Such a guess is taken back when two ticks in a row show it to be wrong, or one by far, whatever
- * MinAgeSec= says of groups with a home. So is a second home, given for another reason, while the group is
- * new. Threads are counted last, since on a full machine none of this helps. */
+ * CPUs elsewhere are idle, because it, or groups first seen at the same time, have started more since. Such a
+ * guess is taken back when two ticks in a row show it to be wrong, or one by far, whatever MinAgeSec= says of
+ * groups with a home. So is a second home, given for another reason, while the group is new. Threads are
+ * walked last, since on a full machine none of this helps. */
 bool outgrown_holds(const Planner *p, const Group *group);
 
 /* Whether threads of a group wait for more than a quarter of what they want, on two ticks in a row, while

@@ -14,8 +14,8 @@
 /* Demand for all CPUs that is in vain: a quarter more than there is (pack.h). */
 #define IN_VAIN_PERMILLE (LOAD_FULL_PERMILLE + LOAD_FULL_PERMILLE / 4)
 
-/* With less memory on a node, its threads do not work there: it is a thread's stack and arena. A choice of
- * ours. */
+/* Less memory of a process on a node is not what its threads work with, but a thread's stack and arena. A
+ * choice of ours. */
 #define LITTLE_MEMORY (4U << 20)
 
 /* Whether the group was found a short time ago, has a policy that chooses nodes, and has no home yet. */
