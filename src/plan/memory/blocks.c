@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Blocks and regions are both sorted by address. One walk over them takes a unit at a time: the part of a block that
- * lies in one region. Each owner of the block votes with its weight for the node it lives on, and the block goes where
- * all votes but one part in TOUCHES_MAY_DIFFER are for.
+/* Blocks and regions are both sorted by address. One walk over them takes a unit at a time: the part of a
+ * block that lies in one region. Each owner of the block votes with its weight for the node it lives on. The
+ * block goes to the node that has all votes except one part in TOUCHES_MAY_DIFFER.
  *
- * The kernel lets a page pass when the same node asked for it twice in a row: with the chance p * p, for a share p of
- * the accesses. It takes a page for private when one task asked for it twice in a row, which happens every other time
- * when two tasks share it equally. Here weights halve with each round, so that a node must have been alone for eight
- * rounds, or for ten in a process of which much is used from several nodes. A block that was seen in few rounds could
- * be used from others all the same: up to BLOCKS_SURE_ROUNDS it decides only in a process of which few blocks are, and
- * in the first TOUCHES_ROUNDS_MIN only where threads work apart. What several threads of one node share goes there
- * without more ado only in such a process, too. Else it may be chance that all of them were of one node, and the
- * kernel's rule for shared pages decides: a page moves if that brings memory closer to use, by a margin of a quarter,
- * use(to) * memory(from) * 3 > use(from) * memory(to) * 4. Equal use on both sides moves nothing.
+ * The kernel lets a page pass when the same node asked for it twice in a row: with probability p * p for a
+ * share p of the accesses. It takes a page as private when one task asked for it twice in a row, which
+ * happens every other time when two tasks share it equally. Here weights halve with each round, so a node
+ * must have been alone for eight rounds, or for ten in a process of which much is used from several nodes. A
+ * block seen in few rounds may still be used from other nodes. Before BLOCKS_SURE_ROUNDS it is judged only if
+ * few blocks of the process are, and before TOUCHES_ROUNDS_MIN only if threads work apart. Only in such a
+ * process do blocks shared by threads of one node move there without a further test. Elsewhere it may be
+ * chance that all these threads are on one node, and the kernel's rule for shared pages decides: a page moves
+ * if that brings memory closer to use, by a margin of a quarter, use(to) * memory(from) * 3 > use(from) *
+ * memory(to) * 4. Equal use on both sides moves nothing.
  *
- * Example: a huge page on node 0 has one sample per round. If it is always that of a thread that lives on node 1, the
- * page moves after ten rounds; after three if few blocks of the process are used from several nodes; after one if eight
- * blocks were touched again and all by the same thread as before. If a thread of node 0 comes by every other round, it
- * stays.
+ * Example: a huge page on node 0 has one sample per round. If the sample is always from a thread that lives
+ * on node 1, the page moves after ten rounds; after three if few blocks of the process are used from several
+ * nodes; after one if eight blocks were touched again and all by the same thread as before. If a thread of
+ * node 0 touches it every other round, it stays.
  *
- * What it does badly: a block of small pages of which only one was touched looks like a huge page. Moving it in vain
- * costs 2 MB, and only the user of that page gains. */
+ * What it does badly: a block of small pages of which only one was touched looks like a huge page. Moving it
+ * in vain costs 2 MB, and only the user of that page gains. */
 
 #include "plan/memory/blocks.h"
 
@@ -36,18 +37,20 @@ const char *const blocks_verdict_names[] = {
     [BLOCKS_VERDICT_MAX] = NULL,
 };
 
-/* Before BLOCKS_SURE_ROUNDS what was seen of a block is believed when no more than this share of the blocks is used
- * from several nodes. Were all used from two nodes alike, three rounds would show that of three in four. */
+/* A block seen in fewer than BLOCKS_SURE_ROUNDS rounds is judged only if at most this share of the blocks is
+ * used from several nodes. If two nodes used all blocks equally, three rounds would show that for three
+ * blocks in four. */
 #define MIXED_PERMILLE 250U
 
-/* Where much is shared it may be chance that all who were seen at a block are of one node, the more so the more of them
- * there are to be had. Beyond so many users it is not believed; v18 takes as many buddies on a node for many (P17). */
+/* Where much is shared, all threads seen at a block may be on one node by chance, the more easily the more
+ * users there are. With more users than this no node is elected. v18 takes the same number of buddies on a
+ * node as many (P17). */
 #define QUORUM 3U
 
-/* Threads work apart when of so many blocks that were touched again no more than this share was by somebody else. Of
- * two threads that share all each block is by chance the same one's, and one in thirty such processes looks like
- * that. Then a block is its user's after one round: who walks through much memory is seen at most blocks once in
- * three rounds. */
+/* Threads work apart if at least APART_MIN blocks were touched again, and at most APART_PERMILLE of these by
+ * another thread. If two threads share everything, each block can show the same thread again by chance, and
+ * one such process in thirty looks like that. Where threads work apart, one round shows the user of a block:
+ * a thread that walks through much memory is seen at most blocks only once in three rounds. */
 #define APART_MIN      8U
 #define APART_PERMILLE 150U
 
@@ -56,8 +59,8 @@ typedef struct Unit {
     uint64_t start, end;
     NodeIx from; /* where it lies; NODE_NONE: not known */
     NodeIx to;   /* where all its owners live; NODE_NONE: on several nodes, or not known */
-    bool known;  /* long enough who they are */
-    bool shared; /* by several */
+    bool known;  /* its owners, for long enough */
+    bool shared; /* by several threads */
 } Unit;
 
 typedef struct Judge {
@@ -66,7 +69,7 @@ typedef struct Judge {
     const MemoryRegions *regions;
     const BlocksRules *rules;
     const BlocksThreads *threads;
-    uint32_t sure_rounds; /* after so many rounds it is known who uses a block */
+    uint32_t sure_rounds; /* rounds after which the users of a block are known */
     size_t region;        /* cursor */
     bool summed;          /* `use` and `memory` are known */
 } Judge;
@@ -103,7 +106,7 @@ static bool is_node(const Judge *judge, NodeIx node)
     return node.i >= 0 && (uint32_t)node.i < judge->blocks->n_nodes;
 }
 
-/* What of the block at an address lies in one region with it. */
+/* The part of the block at `address` that lies in the same region. */
 static Unit unit_of(Judge *judge, uint64_t address)
 {
     Unit unit = {.start = address & ~(TOUCHES_BLOCK_BYTES - 1), .to = NODE_NONE, .from = NODE_NONE};
@@ -123,7 +126,8 @@ static Unit unit_of(Judge *judge, uint64_t address)
     return unit;
 }
 
-/* The node that all of `n` votes are for, but one part in TOUCHES_MAY_DIFFER; where much is shared, all, and of few. */
+/* Returns the node that has all of `n` votes except one part in TOUCHES_MAY_DIFFER, or NODE_NONE. Where much
+ * is shared, it needs all votes, of at most QUORUM owners. */
 static NodeIx elect(const Judge *judge, const TouchBlock *block, uint64_t n)
 {
     const uint64_t *votes = judge->blocks->votes;
@@ -140,7 +144,7 @@ static NodeIx elect(const Judge *judge, const TouchBlock *block, uint64_t n)
     return n > 0 && n - votes[best] <= may_differ ? (NodeIx){(int32_t)best} : NODE_NONE;
 }
 
-/* Adds the weights of its owners to the nodes they live on. */
+/* Adds the weights of the block's owners to `votes` of the nodes they live on. */
 static void vote(const Judge *judge, const TouchBlock *block, uint64_t *votes)
 {
     for (size_t i = 0; i < TOUCHES_OWNERS && block->owners[i].tid; i++) {
@@ -198,7 +202,8 @@ static void sum_up(Judge *judge)
     }
 }
 
-/* The kernel's rule for what a group shares: the node is used a quarter more than has memory there. */
+/* The kernel's rule for shared memory: use per memory at the source is below three quarters of that at the
+ * destination. */
 static bool brings_balance(Judge *judge, const Unit *unit)
 {
     const Blocks *blocks = judge->blocks;
@@ -231,8 +236,8 @@ static BlocksVerdict judge_unit(Judge *judge, const Unit *unit)
                : BLOCKS_MOVE;
 }
 
-/* Counts how often a block was to move: what is local now is forgotten. *verdict may become BLOCKS_BUSY. 0 or
- * -ENOMEM. */
+/* Counts attempts to move a block, and forgets those of a block that is local now or gone. *verdict may
+ * become BLOCKS_BUSY. Returns 0 or -ENOMEM. */
 static int note_tried(Judge *judge, const Unit *unit, BlocksVerdict *verdict)
 {
     uint32_t n;
@@ -253,7 +258,7 @@ static int note_tried(Judge *judge, const Unit *unit, BlocksVerdict *verdict)
  * A judgement
  */
 
-/* What is to move counts at once: the blocks behind are judged by that. */
+/* Adds a move. It counts in `memory` at once, and the blocks after it are judged by that. */
 static int add_move(Blocks *blocks, const Unit *unit)
 {
     BlocksRange *last = blocks->n_moves > 0 ? &blocks->moves[blocks->n_moves - 1] : NULL;
@@ -287,7 +292,7 @@ static int judge_all(Judge *judge)
     return 0;
 }
 
-/* Whether nearly all that was seen of a block was by one thread, or by threads that live on one node. */
+/* Whether nearly all accesses seen at a block were by one thread, or by threads that live on one node. */
 static bool is_of_one_node(const Judge *judge, const TouchBlock *block)
 {
     uint64_t *votes = judge->blocks->votes, most = 0;

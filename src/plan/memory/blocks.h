@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which memory of a process goes to its users: the page filter (P13) over blocks (P18).
- * Source: should_numa_migrate_memory() of Linux and numa/core v18 (Ingo Molnar, 2012), restated for samples of which it
- * is known whose they are.
+/* Decides which memory of a process moves to the threads that use it: the page filter (P13), by blocks (P18).
+ * Source: should_numa_migrate_memory() of Linux and numa/core v18 (Ingo Molnar, 2012), restated for samples
+ * that name the thread.
  *
- * Judged is what is known after a round of samples (world/touches.h) was counted: for each block whether it moves, and
- * why not. Blocks that move become ranges of a request to the mover. That includes blocks of a full node, which the
- * mover refuses. */
+ * After each round of samples that counted (world/touches.h), every block gets a verdict: it moves, or why it
+ * does not. Blocks that move become ranges of a migration request. That includes blocks bound for a full
+ * node, which the mover refuses. */
 
 #include "plan/memory/tries.h"
 #include "world/regions.h"
@@ -15,29 +15,29 @@
 
 #include <hwloc/bitmap.h>
 
-/* After so many rounds without another thread a block is private whatever the others are: a weight of TOUCHES_ROUND,
- * halved in each round, is gone. Of two threads that share a block each is the only one there so often once in five
- * hundred times. */
+/* Rounds without another thread after which a block is private, whatever the other blocks are: a weight of
+ * TOUCHES_ROUND, halved in each round, is gone by then. If two threads share a block equally, that many
+ * rounds in a row show the same thread once in 500 times. */
 #define BLOCKS_SURE_ROUNDS 10U
 
-/* A block that was to move so often, and is elsewhere still, is let be. */
+/* A block that still lies elsewhere after this many attempts to move it is left alone. */
 #define BLOCKS_TRIES 3U
 
 typedef enum BlocksVerdict {
     BLOCKS_MOVE,
-    BLOCKS_LOCAL,   /* it lies where it is used */
-    BLOCKS_UNKNOWN, /* it is not known where it lies, or not for long enough who uses it (TwoStage) */
-    BLOCKS_MIXED,   /* used from several nodes */
-    BLOCKS_BALANCED, /* shared by threads of one node, where so much is shared that this may be chance, and it would
-                          not match memory and use better by a quarter */
-    BLOCKS_OUTSIDE, /* used from a node that its memory may not go to */
+    BLOCKS_LOCAL,    /* it lies where it is used */
+    BLOCKS_UNKNOWN,  /* its node is not known, or its users not for long enough (TwoStage) */
+    BLOCKS_MIXED,    /* used from several nodes */
+    BLOCKS_BALANCED, /* shared by threads of one node, in a process that shares so much that this may be
+                        chance; moving it would not match memory and use better by a quarter */
+    BLOCKS_OUTSIDE,  /* used from a node that its memory may not go to */
 
-    /* Refused by the words of the mover, which would refuse it too. Locked memory moves. */
+    /* The mover would refuse these, too; names that both have are the same. Locked memory moves. */
     BLOCKS_FILE,
     BLOCKS_HUGETLB,
     BLOCKS_DEVICE,
-    BLOCKS_BUSY,  /* pinned, as far as one can see: it did not go */
-    BLOCKS_BOUND, /* a memory policy chose its nodes; the mover does not look at those */
+    BLOCKS_BUSY,  /* pinned, as far as can be told: it did not move */
+    BLOCKS_BOUND, /* a memory policy chose its nodes; the mover does not check that */
     BLOCKS_GONE,  /* not in any region: unmapped since it was touched */
     BLOCKS_VERDICT_MAX,
     BLOCKS_VERDICT_INVALID = -EINVAL,
@@ -45,52 +45,54 @@ typedef enum BlocksVerdict {
 
 typedef struct BlocksRules {
     bool two_stage;                /* TwoStage */
-    bool any_balance, any_tries;   /* without the rules of balance and of tries (plan/ablation.h) */
-    hwloc_const_bitmap_t to_nodes; /* NodeIx; nodes of its home, those with memory */
+    bool any_balance, any_tries;   /* switch off the rules of balance and of attempts (plan/ablation.h) */
+    hwloc_const_bitmap_t to_nodes; /* NodeIx; nodes of the home that have memory */
 } BlocksRules;
 
 typedef struct BlocksRange {
-    uint64_t start, end; /* addresses, in one region each */
+    uint64_t start, end; /* addresses */
     NodeIx to;
 } BlocksRange;
 
-/* Of one process. */
+/* The state of one process. */
 typedef struct Blocks {
-    /* Of the last round. */
-    BlocksRange *moves; /* ascending, neighbours of one destination joined */
+    /* Of the last judgement. */
+    BlocksRange *moves; /* ascending; adjacent ranges to one node are joined */
     size_t n_moves, moves_capacity;
-    uint64_t n[BLOCKS_VERDICT_MAX]; /* blocks judged, since the start */
+    uint64_t n[BLOCKS_VERDICT_MAX]; /* blocks by verdict, since the start */
 
     /* Private to blocks.c. */
     uint32_t n_nodes;
     uint64_t *votes;        /* [n_nodes] */
-    uint64_t *use, *memory; /* [n_nodes]: of all blocks: from where they are used, and where they lie */
-    Tries tries;            /* moves of blocks that are elsewhere still */
+    uint64_t *use, *memory; /* [n_nodes], over all blocks: weights of use from the node, and blocks that
+                               lie on it */
+    Tries tries;            /* attempts to move blocks that still lie elsewhere */
 } Blocks;
 
 /* Returns 0 or -ENOMEM. */
 int blocks_init(Blocks *blocks, uint32_t n_nodes);
 void blocks_done(Blocks *blocks);
 
-/* On which node a thread lives; NODE_NONE: not known. For what it uses alone it is enough that it has run on one node
- * for a while. */
+/* Returns the node a thread lives on; NODE_NONE: not known. With `alone`, for memory that no other thread
+ * uses, it is enough that the thread has run on one node for a while. */
 typedef struct BlocksThreads {
     NodeIx (*node_of)(void *userdata, pid_t tid, bool alone);
     void *userdata;
 } BlocksThreads;
 
-/* Judges what is known after a round was folded: all blocks, by who owns them; `touches` has n_nodes, too. A block
- * goes where all its owners live, be it one thread or all that share it; with two_stage once it was touched in
- * TOUCHES_ROUNDS_MIN rounds, or once in a process the threads of which are seen to work apart. In a process of
- * which much is used from several nodes, what threads of one node share goes there only as far as that matches
- * memory and use. Threads of one process on different nodes so get their own memory, and what they share stays. To
- * be asked once per round, and not while what it said last is under way: a block that is still elsewhere counts as
- * tried. 0; or -ENOMEM, and nothing is to be moved. */
+/* Judges all blocks after a round was folded. `touches` must have the same n_nodes. A block moves to the node
+ * where all its owners live, be it one thread or several. With two_stage it must have been touched in
+ * BLOCKS_SURE_ROUNDS rounds; TOUCHES_ROUNDS_MIN are enough if few blocks of the process are used from several
+ * nodes, and one if its threads are seen to work apart. In a process that uses many blocks from several
+ * nodes, a block that threads of one node share moves there only if that matches memory and use better. So
+ * threads on different nodes each get their own memory, and memory they share stays. Call once per round, and
+ * not while moves of the last judgement are in flight: a block that is still elsewhere counts as tried.
+ * Returns 0; or -ENOMEM, and nothing is to be moved. */
 int blocks_judge(Blocks *blocks, const Touches *touches, const MemoryRegions *regions,
                  const BlocksRules *rules, const BlocksThreads *threads);
 
-/* Of the last judgement, what lies in [start, end) was not even tried: it does not count as that. */
+/* Takes back the attempts of the last judgement in [start, end): these blocks were not even tried. */
 void blocks_take_back(Blocks *blocks, uint64_t start, uint64_t end);
 
-/* "move", "other-node", "hugetlb"; NULL-terminated. Part of the interface: never changed. */
+/* "move", "local", "hugetlb"; NULL-terminated. Part of the interface: never changed. */
 extern const char *const blocks_verdict_names[];

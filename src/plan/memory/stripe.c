@@ -1,44 +1,45 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Interleaves memory of processes that already run (P17). No process can set the memory policy of another, but memory
- * can be moved: the address of each block of 2 MB names its node, so that all nodes get as much.
+/* Interleaves the memory of running processes (P17). No process can set the memory policy of another, but
+ * memory can be moved: the address of each 2 MB block names its node, so that all nodes get equal parts.
  *
- * Mode=interleave asks for it. Under Mode=auto, when no evidence shows what threads use, it is done if a process needs
- * more CPUs than the node with nearly all of its memory has, so that some threads run beside it and others are remote
- * from all of it (EvenOut). In evidence D two cases look alike:
+ * Mode=interleave asks for it. Under Mode=auto, when no evidence shows what threads use, it is done if a
+ * process needs more CPUs than the node with nearly all of its memory has (EvenOut): some threads are then
+ * local to this memory, and others remote from all of it. In evidence D two cases look alike:
  *
- * - all threads use all of it, or each a part that the main thread touched first. The program is done when a thread is
- *   that is remote from everything. Interleaved, all are equally fast;
- * - a few threads have most of it and run beside it. That is right, and interleaving makes them slower. To look like
- *   that, the threads beside it must have three times as much of it as the others.
+ * - All threads use all of the memory, or each uses a part that the main thread touched first. The program
+ *   finishes when a thread does that is remote from everything. Interleaved, all are equally fast.
+ * - A few threads have most of the memory and are local to it. That is right, and interleaving makes them
+ *   slower. To look like the first case, they must have three times as much of it as the other threads.
  *
- * Example, m the share of the time that waits for local memory, r how much longer remote memory takes: of two threads
- * on two nodes one takes 1, the other 1 - m + m r. Interleaved, both take 1 - m + m (1 + r) / 2. With m = 1 and r = 2,
- * 2 becomes 1.5: a program whose threads have equal work is done in three quarters of the time, as with memory that
- * each thread touched itself. A server whose threads take work as they can goes from (1 + 1 / 2) / 2 to 1 / 1.5, a
- * ninth less. With m = 0.5 it is a sixth of the time, and a twenty-fifth of the work. So it is done unless a policy
- * says that the process is a server.
+ * Example: m is the share of the time that waits for local memory, r how much longer remote memory takes. Of
+ * two threads on two nodes one takes 1, the other 1 - m + m r. Interleaved, both take 1 - m + m (1 + r) / 2.
+ * With m = 1 and r = 2, 2 becomes 1.5: a program whose threads have equal work finishes in three quarters of
+ * the time, as with memory that each thread touched itself. A server whose threads take work as they can goes
+ * from (1 + 1 / 2) / 2 to 1 / 1.5, a ninth less. With m = 0.5 the program saves a sixth of the time, and the
+ * server loses a twenty-fifth of its work. So it is done unless a policy says that the process is a server.
  *
- * Unevenness of up to a fiftieth of all memory is left alone, so at most one access of fifty goes to another node.
- * Blocks that are not full, and mappings that do not begin with one, leave some of it; huge pages of stacks, which are
- * 8 MB apart, all go to one node. What is uneven after a round of interleaving is so for that reason, or was allocated
- * since. So each further round over the same nodes counts as in vain, and waits twice as long after the last. After one
- * that moved nothing, as much is left alone.
+ * Unevenness of up to a fiftieth of all memory is left alone, so at most one access in fifty goes to another
+ * node. Some comes from blocks that are not full and from mappings that do not begin at a block; huge pages
+ * of stacks, which are 8 MB apart, all go to one node. Memory that is uneven after a round of interleaving is
+ * so for these reasons, or was allocated since. So each further round over the same nodes counts as in vain,
+ * and the pause after it doubles. After a round that moved nothing, unevenness of that size is left alone.
  *
- * What it does badly: a block goes where its address says, not where too little is. When two nodes become three, two
- * blocks of three move, where one would do. */
+ * What it does badly: a block goes where its address says, not where memory is lacking. When two nodes become
+ * three, two blocks of three move, where one would do. */
 
 #include "plan/memory/follow-internal.h"
 #include "plan/scan/gather.h"
 
-/* Of all memory, more than so many fourths on one node is nearly all. An even process of two nodes is as far from
- * that as one that lies on a single node. */
+/* More than this many fourths of all memory on one node is nearly all. An even process on two nodes is as far
+ * from that as one that lies on a single node. */
 #define MOST_FOURTHS 3U
 
-/* It stays there for more than a slow tick after the threads have come. */
+/* The memory must still be there a slow tick after the threads came. */
 #define STAYS_USEC 1000000U
 
-/* Using so many fourths of what the CPUs of the node can give, a process has a fifth of its time on other nodes. */
+/* A process that uses this many fourths of what the node's CPUs can give spends a fifth of its time on other
+ * nodes. */
 #define WIDE_FOURTHS 5U
 
 static uint64_t all_bytes(const Process *process, uint32_t n_nodes)
@@ -50,7 +51,7 @@ static uint64_t all_bytes(const Process *process, uint32_t n_nodes)
     return all;
 }
 
-/* The node that has nearly all of it; -1: none. */
+/* The node with nearly all of the memory; -1: none. */
 static int find_most(const Process *process, uint32_t n_nodes)
 {
     uint64_t all = all_bytes(process, n_nodes);
@@ -69,8 +70,8 @@ bool stripe_concerns(const Planner *p, const Process *process)
            (policy->mode == POLICY_MODE_AUTO && find_most(process, p->world->topology->n_nodes) >= 0);
 }
 
-/* What its threads run, and what the CPUs of a node can give; permille of a CPU. Not the demand of the group: of many
- * processes with one thread each, each is beside its memory. */
+/* CPU time of the process's threads, and below what the usable CPUs of a node can give; permille of one CPU.
+ * The demand of the group would not do: of many processes with one thread each, each is local to its memory. */
 static uint64_t process_run(const Follow *f)
 {
     const World *world = f->p->world;
@@ -92,7 +93,7 @@ static uint64_t node_capacity(const Follow *f, int node)
     return (uint64_t)hwloc_bitmap_weight(set) * 1000;
 }
 
-/* Whether its threads are so many that some of them must be far from it. */
+/* Whether the process runs so much that some threads must be remote from node `most`; refuses if not. */
 static bool is_wide(const Follow *f, int most)
 {
     uint64_t run = process_run(f), limit = node_capacity(f, most) / 4 * WIDE_FOURTHS;
@@ -100,7 +101,8 @@ static bool is_wide(const Follow *f, int most)
     return run > limit ? true : follow_refuse(f, MECHANISM_STRIPE, PLAN_REASON_FITS_NODE, run, limit);
 }
 
-/* Whether that is how it is, and not how it begins, or what we made of it. */
+/* Whether this lasts, and is neither the start of the process nor the result of a recent migration; refuses
+ * if not. */
 static bool stays(const Follow *f)
 {
     const Process *process = f->process;
@@ -117,7 +119,7 @@ static bool stays(const Follow *f)
     return true;
 }
 
-/* Whether it is seen what its threads use: then each can be put next to that (P11). */
+/* Whether evidence shows what its threads use: each can then be placed next to that (P11). */
 static bool is_seen(const Follow *f)
 {
     const World *world = f->p->world;
@@ -140,7 +142,7 @@ static bool may_even_out(const Follow *f)
     return is_wide(f, most) && stays(f);
 }
 
-/* Whether its cpuset lets it run on all of them: memory on others is never near. */
+/* Whether its cpuset lets it run on all nodes of f->to: memory on others would never be local. */
 static bool reaches_all(const Follow *f)
 {
     const TopologyNode *nodes = f->p->world->topology->nodes;

@@ -25,7 +25,7 @@ int tries_keep(Tries *tries, uint64_t start, uint32_t n)
     return APPEND(tries->now, tries->capacity_now, tries->n_now, (TriesEntry){.start = start, .n = n});
 }
 
-/* Of the addresses below `start`. */
+/* Carries over the entries below `start`. */
 static int carry(Tries *tries, uint64_t start)
 {
     for (; tries->at < tries->n && tries->list[tries->at].start < start; tries->at++) {

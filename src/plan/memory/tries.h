@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* How often something was tried at an address, from round to round. Rounds go by ascending address, so two lists are
- * enough: the one of the last rounds is read while that of this round is written. */
+/* Counts attempts by address, from round to round. A round goes by ascending address, so two lists are
+ * enough: the list of earlier rounds is read while that of this round is written. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,25 +16,25 @@ typedef struct TriesEntry {
 typedef struct Tries {
     TriesEntry *list, *now; /* ascending */
     size_t n, capacity, n_now, capacity_now;
-    size_t at; /* what is before was carried over, or asked for */
+    size_t at; /* entries of `list` before this were carried over or asked for */
 } Tries;
 
 void tries_done(Tries *tries);
 
-/* A round begins; what one wrote that was not ended is forgotten. */
+/* Begins a round. Drops what a round that was not ended has written. */
 void tries_begin(Tries *tries);
 
-/* How often it was tried at `start`, which is not below the last one asked for in this round. What is remembered of
- * the addresses between is kept; of this one only what tries_keep() says, and it is to be said before the next. 0;
- * or -ENOMEM. */
+/* Returns in *ret_n the attempts at `start`, which must not be below the last address asked for in this
+ * round. Addresses in between keep their counts. That of `start` is kept only by tries_keep(), which must
+ * come before the next call. 0 or -ENOMEM. */
 int tries_ask(Tries *tries, uint64_t start, uint32_t *ret_n);
 
-/* Remembers `n` for the address that was asked for; 0: nothing. 0; or -ENOMEM. */
+/* Remembers `n` attempts for the address asked for last; 0: none. Returns 0 or -ENOMEM. */
 int tries_keep(Tries *tries, uint64_t start, uint32_t n);
 
-/* The round is over: what it wrote is what is known, and the addresses above the last one asked for as they were. 0; or
- * -ENOMEM, and all is as it was before the round. */
+/* Ends the round. What it wrote is now known, and addresses above the last one asked for keep their counts.
+ * Returns 0; or -ENOMEM, and all counts are as before the round. */
 int tries_end(Tries *tries);
 
-/* Between rounds: takes one try back of all that was tried in [start, end). */
+/* Between rounds: takes back one attempt at each address in [start, end). */
 void tries_take_back(Tries *tries, uint64_t start, uint64_t end);
