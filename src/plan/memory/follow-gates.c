@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What may keep memory from moving: policy, pressure, residency, room (P19) and rate (P20). */
+/* What may keep memory from moving: policy, pressure, residency, bandwidth (P15), room (P19) and rate (P20). */
 
 #include "plan/memory/follow-internal.h"
 #include "plan/memory/follow.h"
 
-/* A fourth on top of what it would get near is a fifth of what it gets now. */
+/* Being local is worth a fourth of the bandwidth it would get then, which is a fifth of what it gets now. */
 #define NEAR_PART 4U
 #define MB        1000000U
 
@@ -122,8 +122,8 @@ bool follow_is_time(const Follow *f)
     return true;
 }
 
-/* MB/s that a node's memory gives and others leave. A share of what these have is not counted: one after the other
- * would take it, until all have less than before. */
+/* Bandwidth of a node that other processes leave, MB/s. A share in what these use is not counted: one process
+ * after the other would take it, until all have less than before. */
 static uint64_t left_on(const Follow *f, uint32_t node, uint64_t own_mb)
 {
     uint64_t gives = f->p->world->topology->nodes[node].bandwidth_mb, all = f->p->s->node_traffic_mb[node];
@@ -132,8 +132,8 @@ static uint64_t left_on(const Follow *f, uint32_t node, uint64_t own_mb)
     return gives - MIN(others, gives);
 }
 
-/* Whether its memory is to go to fewer nodes than it lies on, those with an eighth of it or more; and what of `moves`
- * is moved on each. False as well if it is not known of all these nodes what they give. */
+/* Whether memory is to go to fewer nodes than it lies on, those with an eighth of it or more. ret_own[] is
+ * the part of `moves` on each node. Also false if the bandwidth of one of these nodes is not known. */
 static bool is_gathered(const Follow *f, uint64_t moves, uint64_t *ret_own)
 {
     const Topology *topology = f->p->world->topology;
@@ -151,8 +151,7 @@ static bool is_gathered(const Follow *f, uint64_t moves, uint64_t *ret_own)
     return n > hwloc_bitmap_weight(f->to);
 }
 
-/* What lies on several nodes is served by all of them. Being near is worth a fifth of what it gets there, a choice of
- * ours. */
+/* Memory on several nodes is served by all of them. Being local is worth a fifth of that, a choice of ours. */
 static bool is_fed(const Follow *f, uint64_t moves, const uint64_t *own)
 {
     uint32_t n_nodes = f->p->world->topology->n_nodes;
@@ -192,7 +191,7 @@ void follow_speak_for_traffic(const Follow *f)
         f->p->s->node_traffic_mb[i] += moves / (unsigned)hwloc_bitmap_weight(f->to);
 }
 
-/* P19. What may still come to a node, of which a part is spoken for already. */
+/* P19: bytes that may still come to a node; headroom, reserve, and requests in flight have a part of what is free. */
 static uint64_t node_room(const Follow *f, uint32_t node, uint64_t reserve_bytes)
 {
     const World *world = f->p->world;
@@ -208,7 +207,7 @@ uint64_t follow_reserve_bytes(const Follow *f)
     return f->to ? f->g->grown_bytes / (uint64_t)hwloc_bitmap_weight(f->to) : 0;
 }
 
-/* Nodes that have more than their share get nothing. */
+/* Nodes that already have their share of interleaved memory get nothing. */
 bool follow_has_room(const Follow *f)
 {
     uint64_t share = stripe_is(f->rule) ? stripe_share(f) : UINT64_MAX, room = 0;

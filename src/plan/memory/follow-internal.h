@@ -12,8 +12,8 @@
 #define MECHANISM_SHORTAGE 19 /* P19 */
 #define MECHANISM_RATE     20 /* P20 */
 
-/* The thread that moves takes its CPU from the process it moves for, which runs at half speed as long as its memory is
- * elsewhere: the sooner over the better. At the same priority it took three times as long. */
+/* The mover takes CPU time from the process whose memory it moves, and that process runs at half speed while its
+ * memory is remote: the sooner this is over the better. At the process's priority it took three times as long. */
 #define FOLLOW_MOVER_NICE (-10)
 
 typedef struct Follow {
@@ -22,69 +22,74 @@ typedef struct Follow {
     const Group *group;
     const PlannerGroup *g;
     const Policy *policy;
-    PlanRule rule;          /* FOLLOW_HOME, or one of those that stripe */
+    PlanRule rule;          /* why memory moves; stripe_is() names the rules that interleave */
     uint64_t outside_bytes; /* that lie where they should not */
-    uint64_t few_bytes;     /* so many of them are not worth it */
+    uint64_t few_bytes;     /* up to this many are not worth a move */
     CpuMask from, to;       /* NodeIx */
     bool silent;            /* refusals are not noted */
 } Follow;
 
-/* Less is not worth looking through a process: what is moved in the time that takes, and one part in so many of all it
- * has. What is dealt out over nodes is so by blocks (P18), and one block more or less is even. */
+/* Less misplaced memory is not worth a walk over the process: as much as could be moved in that time, or one part
+ * in FOLLOW_FEW_PART of all it has. Interleaving goes by blocks (P18), so one block more or less is even. */
 #define FOLLOW_FEW_BYTES ((uint64_t)256 << 10)
 #define FOLLOW_FEW_PART  50U
 
-/* Says no; returns false. */
+/* Records a refusal unless f->silent; returns false. */
 bool follow_refuse(const Follow *f, uint8_t mechanism, PlanReason reason, uint64_t value, uint64_t limit);
 
-/* How long ago that was. */
+/* How long ago `then_usec` was. */
 uint64_t follow_age_usec(const Follow *f, uint64_t then_usec);
 
-/* Since when the group lives where it does; now, when this plan decides so. */
+/* When the group got its home; now, if this plan chooses it. */
 uint64_t follow_home_usec(const Follow *f);
 
 bool follow_has_memory(const Topology *topology, uint32_t node);
 
-/* Whether some thread that somebody else pinned may run on the node, and memory may lie there. */
+/* Whether a thread that somebody else pinned may run on the node, and memory may lie there. */
 bool follow_pin_takes(const World *world, const Process *process, uint32_t node);
 
-/* Whether memory of a group is to lie on the node: it is of its home, or, where the group roams and has none, some
- * thread may run there. */
+/* Whether memory of a group may lie on the node: the node has memory and is in the home, or, for a group
+ * without home nodes because it roams, has a usable CPU. */
 bool follow_takes_memory(const World *world, CpuMask home_nodes, uint32_t node);
 
-/* Growth of groups, and what orders under way will still bring. False: memory is out. */
+/* Sums up the growth of groups, and what requests in flight will still bring to each node. False: out of memory. */
 bool follow_gather(Planner *p);
 
-/* Whether all of it that lies outside its home is to follow in the next plan. Says nothing. */
+/* Whether all memory outside the home is to follow in the next plan. Records no refusal. */
 bool follow_is_due(const Follow *f);
 
-/* Gives the order: for all of the process, or for what `use` (NULL: all) says. */
+/* Adds the migration request to the plan: for the ranges of `use`, or for all of the process if that is NULL. */
 void follow_order(const Follow *f, uint8_t mechanism, const PlanUse *use);
 
-/* Each refuses if not. What its policy says; what the machine says; what the memory of the nodes gives it (P15); P19;
- * P20: each order is given the whole rate, so a workload may have only one for a node at a time. */
+/* The gates. Each records a refusal if it returns false.
+ *
+ * - follow_may(): emulated topology, policy
+ * - follow_is_time(): the kernel's balancing, a trial of pooled threads, pressure, residency
+ * - follow_is_fed(): bandwidth of the nodes (P15)
+ * - follow_has_room(): room on the nodes (P19)
+ * - follow_has_rate(): P20; each request gets the whole rate, so a workload may have only one to a node at a time */
 bool follow_may(const Follow *f);
 bool follow_is_time(const Follow *f);
 bool follow_is_fed(const Follow *f);
 bool follow_has_room(const Follow *f);
 bool follow_has_rate(const Follow *f);
 
-/* Counts what the process moves on the nodes its memory goes to, for those asked after it in this plan. */
+/* Adds the traffic of the process to the nodes its memory goes to, for processes considered later in this plan. */
 void follow_speak_for_traffic(const Follow *f);
 
-/* Of the nodes it comes from, those whose CPUs may help to move it (NodeIx); NULL: none. */
+/* Source nodes whose CPUs may help to move the memory (NodeIx); NULL: none. */
 CpuMask follow_help(const Follow *f);
 
-/* The share of each node in what the group may grow by until it is looked at again, which is when it is twice as
- * old: by as much as it grew last. */
+/* What each destination node keeps free for the group to grow until it is measured again, when it is twice as
+ * old: a node's share of its last growth. */
 uint64_t follow_reserve_bytes(const Follow *f);
 
 /* stripe.c: P17 */
 
-/* Whether memory of a process whose group roams is considered at all. Says nothing. */
+/* Whether memory of a process whose group roams is considered at all. Records no refusal. */
 bool stripe_concerns(const Planner *p, const Process *process);
 
-/* How memory goes to f->to: the rule, with what is against evening it out refused. */
+/* Returns the rule by which memory goes to f->to. Records a refusal if something speaks against evening it out. */
 PlanRule stripe_rule(const Follow *f);
 
 static inline bool stripe_is(PlanRule rule)
@@ -92,5 +97,5 @@ static inline bool stripe_is(PlanRule rule)
     return rule == PLAN_RULE_INTERLEAVE || rule == PLAN_RULE_EVEN_OUT || rule == PLAN_RULE_GO_BACK;
 }
 
-/* What each node of f->to is to have of it. */
+/* Bytes of the process that each node of f->to should have. */
 uint64_t stripe_share(const Follow *f);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What becomes of a migration request, from its beginning to its end, and what is remembered of it. */
+/* What becomes of a migration request from its start to its end, and what is remembered of it. */
 
 #include "plan/memory/follow.h"
 
@@ -8,10 +8,10 @@
 #include "plan/memory/follow-internal.h"
 #include "plan/scan/gather.h"
 
-/* Where MinResidencySec= is 0, an order in vain is followed by a pause all the same, or it could not double. */
+/* A request in vain is followed by a pause even with MinResidencySec=0: zero could not double. */
 #define PAUSE_MIN_USEC 1000U
 
-/* P20: of the rates that were tried there, what is moved when others wait for memory half a tenth of the time. */
+/* P20: the rate, one of those tried there, at which memory moves while others wait for memory 5 % of the time. */
 #define PRESSED_RATE     ((uint64_t)1280 << 20)
 #define PRESSED_PERMILLE 50U
 #define CALM_PERMILLE    10U
@@ -33,7 +33,7 @@ void follow_begun(World *world, const Policy *policy, const PlanAction *action, 
     memory->todo_bytes = action->memory.bytes;
     memory->since_usec = world->now_usec;
     memory->stuck_bytes = 0;
-    if (memory->by_use) /* what of it went where is remembered by block (plan/memory/sorting.h) */
+    if (memory->by_use) /* what went where is remembered by block (plan/memory/sorting.h) */
         return;
     if (memory->before == action->memory.to &&
         world->now_usec - MIN(memory->over_usec, world->now_usec) < pause)
@@ -61,7 +61,8 @@ static Process *find_process(World *world, TaskKey subject)
     return process && process->start_ticks == subject.start_ticks ? process : NULL;
 }
 
-/* In vain the pause doubles, up to PingPongSec. So it does after each stripe over the same nodes: see stripe.c. */
+/* The pause doubles after each request in vain, up to PingPongSec, and after each further round of
+ * interleaving over the same nodes (stripe.c). */
 static uint64_t pause_usec(const MemoryMove *memory, const Policy *policy, FollowEnd end)
 {
     uint64_t longest, pause;
@@ -77,8 +78,8 @@ static uint64_t pause_usec(const MemoryMove *memory, const Policy *policy, Follo
     return MIN(pause, longest);
 }
 
-/* What of it the next one would not move either. A stripe that found nothing to do has shown that all blocks lie
- * where their addresses say, however uneven that is. */
+/* Bytes that the next request would not move either. Interleaving that found nothing to do has shown that all
+ * blocks lie where their addresses say, however uneven that is. */
 static uint64_t stuck_bytes(const MemoryMove *memory, const FollowResult *result)
 {
     if (result->end != FOLLOW_END_DONE || memory->by_use)
@@ -98,7 +99,7 @@ static void end_order(MemoryMove *memory, const Policy *policy, const FollowResu
     if (result->end != FOLLOW_END_CANCELLED)
         memory->n_vain =
             result->moved_bytes == 0 || again ? memory->n_vain + (memory->n_vain < UINT32_MAX) : 0;
-    /* Other parts may go to another node at once. */
+    /* Other parts may move to another node at once. */
     if (!memory->by_use || result->end != FOLLOW_END_DONE || result->moved_bytes == 0)
         memory->until_usec =
             MAX(memory->until_usec, add_usec(result->time_usec, pause_usec(memory, policy, result->end)));
@@ -127,7 +128,7 @@ void follow_progress(World *world, TaskKey subject, uint64_t moved_bytes)
         process->memory.todo_bytes -= MIN(process->memory.todo_bytes, moved_bytes);
 }
 
-/* The nodes that take its memory, and nothing else. */
+/* Whether `to` is the nodes that take the group's memory, and no others. */
 static bool is_home(const World *world, const Group *group, CpuMask to)
 {
     if (!group->home_nodes && !group->roams)
@@ -163,7 +164,7 @@ bool follow_holds(const World *world, const PolicySet *policies, const Process *
            leads_home(world, policy, group, process);
 }
 
-/* It has twice the memory that was found: what was found says little of where it is. */
+/* Whether it has more than twice the memory that was found, which then says little of where the memory is. */
 static bool has_grown(const World *world, const Process *process)
 {
     uint64_t sum = 0;
@@ -183,7 +184,7 @@ bool follow_wants_look(const World *world, const Process *process)
                   : has_grown(world, process));
 }
 
-/* Example: 1.25 GiB/s at 5 %, half of that at 10 %, and as many as can be below 1 %. */
+/* Example: 1.25 GiB/s at 5 %, half of that at 10 %, and no limit below 1 %. */
 uint64_t follow_rate(const World *world)
 {
     uint32_t pressure = world->memory_pressure_permille;

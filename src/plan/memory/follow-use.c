@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Moves memory to the threads that use it. The destination was judged before, block by block (plan/memory/sorting.h).
- * Here the gates of memory that follows its home decide whether it may move now. */
+/* Moves memory to the threads that use it. Its destination was judged before, block by block
+ * (plan/memory/sorting.h). The gates for memory that follows its home decide whether it may move now. */
 
 #include "plan/group.h"
 #include "plan/memory/follow-internal.h"
@@ -17,20 +17,20 @@ static const Process *find_process(const Planner *p, TaskKey subject)
     return process;
 }
 
-/* A home may have changed since the blocks were judged. */
+/* The home may have changed since the blocks were judged. */
 static bool is_home(const Follow *f)
 {
     return !f->group->home_nodes || hwloc_bitmap_isincluded(f->to, f->group->home_nodes);
 }
 
-/* To a home of one node all of its memory goes, whoever uses it (plan/memory/follow.h). A part that goes before leaves
- * a rest that is not worth moving. */
+/* All memory goes to a home of one node, whichever thread uses it (plan/memory/follow.h). If a part went
+ * before, the rest might not be worth moving. */
 static bool goes_anyway(const Follow *f)
 {
     return f->group->home_nodes && hwloc_bitmap_weight(f->group->home_nodes) == 1 && follow_is_due(f);
 }
 
-/* No homes are decided on here: they stay as they are. */
+/* This plan decides on no homes: they stay as they are. */
 static void take_home(Planner *p, const Process *process)
 {
     const Group *group = &p->world->groups[process->group.i];

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* When does memory follow to a home? Moving memory costs a hundred times what moving threads costs, and a home may be
- * taken back until SettleSec= is over. But waiting for that would leave a process far from its memory for ten seconds,
- * which for many is their whole life. So memory follows at once. A wrong guess then costs two moves: there and back.
- * MinResidencySec= lies between two moves of one process, and PingPongSec follows a move that returns memory to where
- * it was (I7). To wait where a home was chosen before it was known where its memory is, or where threads wait longer
- * than before, saved 0.6 % of the pages and changed nothing of what was done (BENCHMARKS.md).
+/* Decides when memory follows a home. Moving memory costs a hundred times what moving threads costs, and a home
+ * may be taken back until SettleSec= is over. But waiting for that would leave a process far from its memory for
+ * ten seconds, which for many is their whole life. So memory follows at once. A wrong guess then costs two moves:
+ * there and back. MinResidencySec= lies between two moves of one process, and PingPongSec follows a move that
+ * returns memory to where it was (I7). Waiting where a home was chosen before the place of its memory was known,
+ * or where threads waited longer than before, saved 0.6 % of the pages and changed nothing in the work done
+ * (BENCHMARKS.md).
  *
- * Example: 64 MiB on node 0, a home on node 1, 512 MiB of 1 GiB free there. 64 MiB are elsewhere, more than a fiftieth
- * of 64 MiB and more than 256 KiB; 512 MiB minus a tenth of 1 GiB is room enough. The request is made with the home,
- * and the mover looks at each block, so later allocations count as well.
+ * Example: 64 MiB on node 0, a home on node 1, 512 MiB of 1 GiB free there. 64 MiB are elsewhere, more than a
+ * fiftieth of 64 MiB and more than 256 KiB; 512 MiB minus a tenth of 1 GiB is room enough. The request is made
+ * with the home, and the mover looks at each block, so later allocations count as well.
  *
- * What it does badly: in a home of several nodes it is not known to which of them a block belongs. Memory that moves is
- * spread over them; stripe.c says whether memory that is already on these nodes is interleaved (P17). */
+ * What it does badly: in a home of several nodes it is not known to which of them a block belongs. Memory that
+ * moves is spread over them; stripe.c says whether memory that is already on these nodes is interleaved (P17). */
 
 #include "plan/memory/follow.h"
 
@@ -22,7 +23,7 @@
 
 #include <string.h>
 
-/* A home may be younger than what is known of the memory by this: two slow ticks. */
+/* By how much residency may be older than the home: two slow ticks. */
 #define EVIDENCE_USEC 2000000U
 
 static uint32_t count_memory_nodes(const Topology *topology)
@@ -39,7 +40,7 @@ static CpuMask intern_nodes(const Planner *p, hwloc_const_bitmap_t set)
     return hwloc_bitmap_iszero(set) ? NULL : intern_mask(p->world->pool, set);
 }
 
-/* Where memory of a group is to lie; NULL: nowhere. */
+/* The nodes for memory of a group; NULL: none. */
 static CpuMask find_nodes(Planner *p, CpuMask home_nodes)
 {
     hwloc_bitmap_t set = p->s->nodes;
@@ -55,7 +56,7 @@ static CpuMask find_nodes(Planner *p, CpuMask home_nodes)
     return nodes;
 }
 
-/* What lies where it should not: outside, or, of what is striped, more than its share on a node. */
+/* Finds misplaced memory: outside f->to or, if it is interleaved, beyond a node's share. */
 static void find_outside(Follow *f)
 {
     const Topology *topology = f->p->world->topology;
@@ -81,7 +82,7 @@ static void find_outside(Follow *f)
                    f->process->memory.stuck_bytes;
 }
 
-/* A reading from before the home or the last move says nothing of what is to be moved now. */
+/* Residency from before the home or the last migration does not say what to move now. */
 static bool is_known(const Follow *f)
 {
     uint64_t measured = f->process->node_bytes_usec, over = f->process->memory.over_usec;
@@ -92,7 +93,7 @@ static bool is_known(const Follow *f)
     return true;
 }
 
-/* Whether there is enough to be worth it. Nothing at all is nothing to speak of. */
+/* Whether there is enough to be worth it. Records no refusal if there is nothing. */
 static bool is_worth_it(const Follow *f)
 {
     bool stripes = stripe_is(f->rule);
@@ -105,7 +106,8 @@ static bool is_worth_it(const Follow *f)
                                 : false;
 }
 
-/* Who bound memory knows why. What the daemon itself made a program set is interleaved (Mode=interleave). */
+/* Memory with a memory policy is left alone: whoever bound it knows why. With Mode=interleave the daemon made
+ * the program set the policy, and the memory is interleaved. */
 static bool is_ours(const Follow *f)
 {
     uint64_t few_bytes = MAX(f->few_bytes - f->process->memory.stuck_bytes, TOUCHES_BLOCK_BYTES);
@@ -116,7 +118,7 @@ static bool is_ours(const Follow *f)
     return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_MEMORY_BOUND, f->process->bound_bytes, few_bytes);
 }
 
-/* Threads that somebody else sent elsewhere use this memory, too; how much of it is not known. */
+/* Threads that somebody else pinned outside `due` use this memory, too; how much of it is not known. */
 static bool is_together(const Follow *f, CpuMask due)
 {
     const World *world = f->p->world;
@@ -148,7 +150,7 @@ bool follow_is_due(const Follow *f)
            is_together(&all, f->group->home);
 }
 
-/* So many bytes are on their way to these nodes. */
+/* Counts bytes on their way to these nodes. */
 static void speak_for(PlanScratch *s, CpuMask nodes, uint64_t bytes)
 {
     for (int i = hwloc_bitmap_first(nodes); i >= 0; i = hwloc_bitmap_next(nodes, i))
@@ -175,7 +177,7 @@ void follow_order(const Follow *f, uint8_t mechanism, const PlanUse *use)
                 .rate_bytes = f->policy->rate_limit_bytes,
                 .headroom_percent = f->policy->headroom_percent,
                 .nice = FOLLOW_MOVER_NICE,
-                /* Others of its group may be pinned elsewhere, and would take it back. */
+                /* Other processes of its group may be pinned elsewhere, and would take it back. */
                 .shared =
                     f->rule != PLAN_RULE_FOLLOW_PIN && sharing_moves(f->p->world, f->policy, f->process),
                 .ranges = use ? use->ranges : NULL,
@@ -190,7 +192,7 @@ void follow_order(const Follow *f, uint8_t mechanism, const PlanUse *use)
         speak_for(f->p->s, f->to, f->outside_bytes);
 }
 
-/* `to`: where its memory is to be; `due`: the CPUs of its threads, NULL: they are pinned by somebody else. */
+/* `to`: the nodes for its memory; `due`: the CPUs of its threads, NULL: somebody else pinned them. */
 static void follow_process(Planner *p, const Process *process, CpuMask to, CpuMask due)
 {
     Follow f = {
@@ -223,7 +225,7 @@ static void follow_process(Planner *p, const Process *process, CpuMask to, CpuMa
     follow_speak_for_traffic(&f);
 }
 
-/* Where memory of a process is to lie that somebody else pinned; NULL: anywhere. */
+/* The nodes for memory of a process that somebody else pinned; NULL: any. */
 static CpuMask find_pin(Planner *p, const Process *process)
 {
     hwloc_bitmap_t set = p->s->nodes;
@@ -263,7 +265,8 @@ bool follow_gather(Planner *p)
     return true;
 }
 
-/* Whether its memory goes to where somebody else has pinned it: it has no home, and the policy would give it one. */
+/* Whether memory goes to where somebody else pinned the threads: the process has no home, though its policy
+ * would give it one. */
 static bool is_pinned(const Planner *p, const Process *process)
 {
     const PlannerGroup *g = process->group.i >= 0 ? &p->s->groups[process->group.i] : NULL;
@@ -279,7 +282,7 @@ static bool is_pinned(const Planner *p, const Process *process)
            policy->foreign_affinity == POLICY_FOREIGN_RESPECT && follow_is_pinned(p->world, process);
 }
 
-/* Where its memory is to lie again, with its group; NULL: it is not. */
+/* The nodes to which its memory goes back, with its group (plan/scan/gather.h); NULL: it does not. */
 static CpuMask find_back(const Planner *p, const Process *process)
 {
     if (process->group.i < 0 || !p->s->groups[process->group.i].goes_back ||
@@ -288,7 +291,8 @@ static CpuMask find_back(const Planner *p, const Process *process)
     return process->gather.nodes;
 }
 
-/* Whether its group needs all nodes, so that its memory may be dealt out over them (P17), and nothing else. */
+/* Whether its group needs all nodes, so that its memory may be interleaved over them (P17) but does not move
+ * otherwise. */
 static bool roams(const Planner *p, const Process *process)
 {
     return !process->gone && !process->yielded && process->group.i >= 0 && process->cpuset &&
@@ -322,5 +326,3 @@ void follow_homes(Planner *p)
         }
     }
 }
-
-/* Afterwards */
