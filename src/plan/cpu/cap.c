@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Token buckets that cap moves across nodes, per workload and for the host (I4): over any window of length T at most
- * burst + rate * T of them.
+/* Token buckets that cap moves across nodes, per workload and for the host (I4): over any window of length T
+ * at most burst + rate * T of them.
  *
- * Lends and pushes take a token. A recall brings a thread back to its memory, the owner of the CPU waits for it, and
- * each lend has at most one. Refusing recalls would turn a cap on moves into a way of keeping the wrong ones.
+ * Lends and pushes take a token. A recall does not: it brings a thread back to its memory, the owner of the
+ * CPU waits for it, and each lend has at most one. Refusing recalls would turn a cap on moves into a way of
+ * keeping the wrong ones.
  *
- * Levels are in thousandths and rounded down, so rounding only tightens the cap. Example: burst 4, 2 per second: four
- * lends at once, then one every 500 ms. */
+ * Levels are in thousandths and rounded down, so rounding only tightens the cap. Example: burst 4, 2 per
+ * second: four lends at once, then one every 500 ms. */
 
 #include "plan/planner.h"
 

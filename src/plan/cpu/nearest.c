@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The idle CPU nearest to a waiting thread, in the order in which the kernel steals (P2): SMT sibling of the CPU it ran
- * on last, same LLC, same node, then other nodes by distance. Ties go to the lowest number. Node numbers play no part,
- * so that renaming nodes renames the result (I12).
+/* The idle CPU nearest to a waiting thread, in the order in which the kernel steals (P2): SMT sibling of the
+ * CPU it ran on last, same LLC, same node, then other nodes by distance. Ties go to the lowest number. Node
+ * numbers play no part, so renaming nodes renames the result (I12).
  *
- * Each thread takes a walk over all idle CPUs: a few microseconds for 256 of them, and at most STEAL_SEARCHES_MAX walks
- * in a tick. Lists per LLC and node, kept up to date from tick to tick, would be faster and more code. */
+ * Each search walks over all idle CPUs: a few microseconds for 256 of them, and at most STEAL_SEARCHES_MAX
+ * walks in a tick. Lists per LLC and node, updated from tick to tick, would be faster and more code. */
 
 #include "plan/planner.h"
 
@@ -27,7 +27,7 @@ NearestSeeker nearest_seeker(const Planner *p, size_t task_index)
     };
 }
 
-/* How far away a CPU is. Without an origin, from the home as a whole. */
+/* How far away a CPU is, from the origin if there is one, else from the home as a whole. */
 static NearestFind measure(const Planner *p, const NearestSeeker *s, CpuIx cpu)
 {
     const Topology *topology = p->world->topology;
@@ -75,7 +75,7 @@ static uint64_t expected_idle_usec(const World *world, const CpuLoad *load)
     return MAX(spell, (uint64_t)load->idle_ewma_usec);
 }
 
-/* Whether this thread may have that idle CPU; the reasons that cannot change soon first. */
+/* Whether this thread may have that idle CPU. Reasons that cannot change soon come first. */
 static NearestFind judge(const Planner *p, const NearestSeeker *s, CpuIx cpu)
 {
     const CpuLoad *load = &p->world->cpus[cpu.i];

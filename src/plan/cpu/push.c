@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Threads that share a core, or are in the way of others, while another core of their home is idle (P4).
+/* Pushes threads that share a core, or are in the way of others, to an idle core of their home on another
+ * node (P4).
  *
- * The kernel puts a thread on an idle core where it wakes, and pushes it to one of the same node; over nodes it allows
- * some imbalance, and counts CPUs and not cores. So what a home gathered on one node stays there when the home grows,
- * with siblings that run at six tenths of their speed each, which is more than what far memory costs. Such a thread is
- * pushed: it is allowed only the idle CPU for a moment (act/masks/passage.c), and then its home again.
+ * The kernel puts a waking thread on an idle core, and pushes it to one of the same node. Across nodes it
+ * allows some imbalance, and counts CPUs, not cores. So threads gathered on one node stay there when their
+ * home grows, and siblings run at six tenths of their speed each: a greater loss than remote memory. Such a
+ * thread is pushed: its mask is the idle CPU for a moment (act/masks/passage.c), and then its home again.
  *
- * Nor does it find who is in the way of others. Of five threads on four CPUs, four have a home of one node, and two of
- * these share a CPU. It looks for one to pull from that CPU, and neither may go. The fifth, whose home has an idle
- * CPU elsewhere, has a CPU of its own, and stays. It is pushed, too. Not for who may use but some CPUs of the node:
- * which of them is freed is not ours to say.
+ * Nor does the kernel see which thread is in the way. Of five threads on four CPUs, four have a home of one
+ * node, and two of these share a CPU. The kernel looks for one to pull from that CPU, and neither may go. The
+ * fifth, whose home has an idle CPU elsewhere, has a CPU of its own, and stays. It is pushed, too. But not
+ * for a waiting thread that may use only some CPUs of the node: which one is freed is not ours to choose.
  *
- * Only threads that run all the time, on two ticks, and still there when it is done; only to cores all CPUs of which
- * are idle on both, and for which nobody waits; not while the node has an idle core itself; not in a plan that changes
- * homes; and each not again within MinResidencySec=. Pushes are moves across nodes, with the limits of these. */
+ * A thread is pushed only if it runs all the time, on two ticks, and is still there when the push is made;
+ * only to a core whose CPUs are all idle on both and that nobody waits for; not while its own node has an
+ * idle core; not in a plan that changes homes; and not again within MinResidencySec=. Pushes are moves across
+ * nodes, with their limits. */
 
 #include "plan/planner.h"
 
@@ -22,7 +24,7 @@
 
 #define MECHANISM 4 /* P4 */
 
-/* Of a tick, a thread and a CPU that are not idle at all. What is left is for interrupts. */
+/* From this share of a tick on, threads and CPUs are never idle; the rest is for interrupts. */
 #define BUSY_PERMILLE 900U
 
 static bool runs_steadily(const Task *task)
@@ -42,8 +44,8 @@ static bool has_whole_node(Planner *p, const Task *task, NodeIx node)
     return hwloc_bitmap_isincluded(p->s->set, task->allowed);
 }
 
-/* How many wait on each node, on two ticks, who may use all of its CPUs, so that any that becomes free will do, and
- * have no idle one to go to. */
+/* Counts the threads that wait on each node, on two ticks, may use all of its CPUs, so that any freed one
+ * will do, and have no idle CPU to go to. */
 static void count_waiting(Planner *p)
 {
     const Topology *topology = p->world->topology;
@@ -60,7 +62,7 @@ static void count_waiting(Planner *p)
     }
 }
 
-/* And, into PlanScratch.nodes, on which nodes cores are shared. */
+/* Counts the CPUs of each core, and puts the nodes with shared cores into PlanScratch.nodes. */
 static void count_cores(Planner *p)
 {
     const Topology *topology = p->world->topology;
@@ -86,9 +88,9 @@ static void count_cores(Planner *p)
             p->error = -ENOMEM;
 }
 
-/* The CPU with the lowest number of an idle core of its home, that nobody else is to have: neither who comes home to it
- * nor who waits at a home that it is part of, nor who shares a core of the same node, to whom the kernel gives it. The
- * nearest first; none when one is on its own node. */
+/* The lowest CPU of the nearest idle core of the home. Excluded are cores that cool down, that a thread comes
+ * home to, that are in the home of a waiting thread, or on a node with shared cores, where the kernel fills
+ * them. CPU_NONE if there is none, or if the thread's own node has an idle one. */
 static CpuIx find_core(const Planner *p, CpuMask due, NodeIx node)
 {
     const Topology *topology = p->world->topology;
@@ -121,7 +123,7 @@ static bool is_capped(const Planner *p, const Process *process, const Policy *po
                     now, p->n_lent_host);
 }
 
-/* Whether it shares a core, or others wait on its node. */
+/* Whether the thread shares a core, or others wait on its node. */
 static bool is_in_the_way(const Planner *p, const Task *task, NodeIx node)
 {
     return core_of(p, task->last_cpu)->n_busy > 1 ||
@@ -176,7 +178,7 @@ static bool push(Planner *p, size_t index)
            });
 }
 
-/* By this plan, or one of this instant. */
+/* Whether homes change in this plan, or did in another at this instant. */
 static bool homes_change(const Planner *p)
 {
     for (size_t i = 0; i < p->plan->n_homes; i++)
@@ -190,7 +192,7 @@ static bool homes_change(const Planner *p)
 
 void push_siblings(Planner *p)
 {
-    /* Where those would run whom nobody has moved is not known. */
+    /* Where threads would run after moves that were only planned is not known. */
     if (p->limits->would || p->world->partial || homes_change(p) || !rule_holds(p->world, ABLATION_PUSH))
         return;
     if (hwloc_bitmap_iszero(p->s->idle))

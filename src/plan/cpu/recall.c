@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Taking lent CPUs back (P2): within two ticks after the owner wakes, when the lease ends, and when the lend has become
- * useless.
+/* Takes lent CPUs back (P2): within two ticks after the owner wakes, when the lease ends, and when the lend
+ * has become useless.
  *
- * Waiting shows that the owner is back: two threads that both want a CPU wait half of the time each. If the owner wakes
- * with a share f of the tick left, both have waited 500 f permille by its end. With OWNER_WAIT_PERMILLE 100 that tick
- * is enough if f >= 0.2, and the next one always is, so the recall comes within two ticks. The test used for lending,
- * WaitPermille on two consecutive ticks, would need three, even with half of it, when the owner wakes in the middle of
- * a tick. The threshold cannot be much lower: kernel threads, and a hypervisor that runs another guest, make every
- * thread wait some percent now and then, and a false recall costs the borrower MinResidencySec=.
+ * Waiting shows that the owner is back: two threads that both want a CPU wait half of the time each. If the
+ * owner wakes with a share f of the tick left, both have waited 500 f permille by its end. With
+ * OWNER_WAIT_PERMILLE 100 that tick is enough if f >= 0.2, and the next one always is, so the recall comes
+ * within two ticks. The test used for lending, WaitPermille on two consecutive ticks, would need three, even
+ * with half of it, when the owner wakes in the middle of a tick. The threshold cannot be much lower: kernel
+ * threads, and a hypervisor that runs another guest, make every thread wait some percent now and then, and a
+ * false recall costs the borrower MinResidencySec=.
  *
  * The owner's wait is the largest of four estimates:
  *
- * - the wait of the borrower itself, unless the kernel has moved it home, which its mask allows: the owner does not
- *   cause waiting at home;
+ * - the wait of the borrower, unless the kernel has moved it home, which its mask allows: at home the owner
+ *   does not make it wait;
  * - the CPU's own wait time minus the borrower's;
  * - the wait of sampled tasks that ran there last;
- * - the longest wait of a thread whose home includes the lent CPU, wherever it waits: two threads of the owner that
- *   wake on one CPU share it, while the kernel sees two CPUs with one or two runnable threads each, no imbalance to
- *   correct.
+ * - the longest wait of a thread whose home includes the lent CPU, wherever it waits: two threads of the
+ *   owner that wake on one CPU share it, while the kernel sees two CPUs with one or two runnable threads
+ *   each, no imbalance to correct.
  *
- * Residency (I7) does not delay a recall for the owner, at the end of a lease, from a CPU that is gone, or of a thread
- * that sleeps. It delays only the recall because there is room at home. */
+ * Residency (I7) does not delay a recall for the owner, at the end of a lease, from a CPU that is gone, or of
+ * a thread that sleeps. It delays only the recall because there is room at home. */
 
 #include "plan/planner.h"
 #include "world/load.h"
@@ -30,8 +31,8 @@
 
 #define OWNER_WAIT_PERMILLE 100U
 
-/* On a full machine somebody waits for the daemon itself, for as long as it runs: that is not for the loan. Still
- * less than two threads on one CPU wait. */
+/* On a full machine some thread waits for the daemon itself while it runs, which is not the lend's fault. At
+ * most this much is allowed for it: still less than two threads on one CPU wait. */
 #define OWN_PERMILLE_MAX 300U
 
 /* Run and wait together below this: the borrower sleeps. The same bound that makes a CPU idle. */
@@ -63,11 +64,11 @@ static bool subject_find(Planner *p, size_t index, RecallSubject *ret)
         .policy = process->workload.i >= 0 ? p->s->workloads[process->workload.i].policy : NULL,
         .due = p->s->tasks[task - p->world->tasks].due,
     };
-    /* Without a mask to go back to, or when it is not known or not ours any more, this is for a release. */
+    /* Without a mask to go back to, or when it is not known or no longer ours, this is left to a release. */
     return ret->due && ret->policy && task->allowed && planner_placeable(ret->policy, process, task);
 }
 
-/* The borrower may have been moved home by the kernel; not known is taken as "on the lent CPU". */
+/* The kernel may have moved the borrower home; if its CPU is not known, it counts as on the lent one. */
 static bool is_on_lent_cpu(const RecallSubject *s)
 {
     return s->task->last_cpu.i < 0 || s->task->last_cpu.i == s->lease->cpu.i;
@@ -82,8 +83,8 @@ static uint32_t owner_wait(const Planner *p, const RecallSubject *s)
     return MAX(MAX(own, cpu), p->s->cpus[s->lease->cpu.i].wait_others);
 }
 
-/* The longest wait among the threads of the groups whose home holds the CPU. All guests of a home go when one of its
- * threads waits: the owner comes first, but in a home of many CPUs this gives back more than is needed. */
+/* The longest wait among threads of groups whose home holds the CPU. All borrowers in a home go when one of
+ * its threads waits: the owner comes first, but in a home of many CPUs this gives back more than is needed. */
 static uint32_t home_wait(const Planner *p, const RecallSubject *s)
 {
     const TopologyCpu *cpu = topology_cpu(p->world->topology, s->lease->cpu);
@@ -120,14 +121,14 @@ static void emit_recall(Planner *p, const RecallSubject *s, PlanRule rule, uint6
         planner_take_back(p, s->lease->cpu);
 }
 
-/* What a load says about a lease is only true when the lease is older than the measurement. */
+/* Loads say something about a lease only if it is older than the measurement. */
 static bool is_measured(const Planner *p, const Lease *lease)
 {
     return !p->world->partial && lease->since_tick < p->world->tick;
 }
 
-/* The thread's group has another home now, or it is in another group. A lent CPU that is part of the home is what a
- * recall that failed at that time leaves behind. */
+/* Whether the thread's group has another home now, or the thread another group. A recall that failed at that
+ * time leaves a lent CPU that is part of the home. */
 static bool has_moved(const Planner *p, const RecallSubject *s)
 {
     const Group *group = &p->world->groups[s->process->group.i];
@@ -173,7 +174,8 @@ static void recall_one(Planner *p, const RecallSubject *s)
                     ASLEEP_PERMILLE);
 }
 
-/* Not what it waited on a loan, which it may have come back from at this instant, nor where somebody else sent it. */
+/* Whether it waited at home: not on a lent CPU, from which it may have returned at this instant, nor where
+ * somebody else sent it. */
 static bool waited_at_home(const Planner *p, const Process *process, const Task *task)
 {
     return process->group.i >= 0 && !process->yielded && task->lease < 0 &&
@@ -205,7 +207,7 @@ static void sum_waits(Planner *p)
     }
 }
 
-/* A home is whole nodes, so what its owner waits is the same for all CPUs of a node. */
+/* A home is whole nodes, so its owner's wait is the same for all CPUs of a node. */
 static void sum_node_waits(Planner *p)
 {
     for (size_t i = 0; i < p->world->n_groups; i++) {
@@ -235,8 +237,8 @@ void recall_due(Planner *p)
 
 /* Room at home */
 
-/* A thread sent home at this very instant will use an idle CPU there that still looks idle. Which one is not known, so
- * that all of them are taken as claimed; the next tick knows better. */
+/* A thread sent home at this instant will use an idle CPU there that still looks idle. Which one is not
+ * known, so all of them count as claimed; the next tick knows better. */
 static void claim_for_returned(Planner *p)
 {
     for (size_t i = 0; i < p->world->n_tasks; i++) {
@@ -258,7 +260,7 @@ static CpuIx unclaimed_idle_cpu(const Planner *p, CpuMask due)
     return CPU_NONE;
 }
 
-/* Leases in the order they are ended: the farthest from home first. */
+/* Sorts the leases that may end: the farthest from home first. */
 static void order_leases(Planner *p)
 {
     PlanScratch *s = p->s;
@@ -284,7 +286,7 @@ static void order_leases(Planner *p)
     qsort(s->order, s->n_order, sizeof(*s->order), planner_order_compare);
 }
 
-/* Whether the lease was ended for an idle CPU at home. */
+/* Ends a lease for an idle CPU at home. Returns whether it did. */
 static bool recall_home(Planner *p, size_t index)
 {
     const PlannerGroup *g;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Putting back: a process whose threads have masks of ours, and which is to have no home.
+/* Releases processes whose threads have masks of ours and that are to have no home: puts the former masks
+ * back.
  *
- * One action covers the whole process, including threads created since: the journal and the current mask of a thread
- * count, not what was last seen of it. Threads that somebody else re-pinned are left as they are. They are still named
- * here, so that the journal forgets them.
+ * One action covers the whole process, including threads created since: the journal and a thread's current
+ * mask count, not what was last seen of it. Threads that somebody else re-pinned are left as they are. They
+ * are still named here, so that the journal forgets them.
  *
- * A group that merely has no home yet is not released: its processes may come from another group, and get their new
- * masks at the next slow tick without first spreading over the machine. */
+ * A group that merely has no home yet is not released: its processes may come from another group, and get
+ * their new masks at the next slow tick without first spreading over the machine. */
 
 #include "plan/planner.h"
 
@@ -33,7 +34,8 @@ static PlanRule release_rule(const Planner *p, const Process *process, const Pla
     return PLAN_RULE_INVALID;
 }
 
-/* A thread whose mask we may put back stands for the process; one that re-pinned itself only for the journal. */
+/* The thread that stands for the process: one whose mask may be put back, or, only for the journal, one that
+ * re-pinned itself. */
 static const Task *representative(const World *world, const Process *process)
 {
     const Task *found = NULL;

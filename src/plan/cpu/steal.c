@@ -1,33 +1,36 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Lending idle CPUs (P2). The kernel steals a waiting thread within microseconds, but only onto CPUs the thread may
- * use. A home takes the others out of its reach; lending returns them one at a time: one idle CPU is added to the mask
- * of one waiting thread. The masks of a whole group are never widened, which would undo the home.
+/* Lends idle CPUs (P2). The kernel steals a waiting thread within microseconds, but only onto CPUs the thread
+ * may use. A home takes the others out of its reach; lending returns them one at a time: one idle CPU is
+ * added to the mask of one waiting thread. Masks of a whole group are never widened, which would undo the
+ * home.
  *
- * Only groups with a home of ours are considered, only threads that waited WaitPermille on each of two ticks, and only
- * while no CPU of their home is idle. The number of CPUs a group gets follows from the summed waiting of its threads:
- * each 1000 permille is one CPU's worth of work that was not done. A rest below WaitPermille is not worth a lend.
+ * Only groups with a home of ours are considered, only threads that waited WaitPermille on each of two ticks,
+ * and only while no CPU of their home is idle. The number of CPUs a group gets follows from the summed
+ * waiting of its threads: each 1000 permille is one CPU's worth of work that was not done. A rest below
+ * WaitPermille is not worth a lend.
  *
- * Example: 12 spinning threads in a home of 8 CPUs run 8000 and wait 4000 permille. With WaitPermille 250 they want
- * (4000 + 1000 - 250) / 1000 = 4 CPUs. Once 4 threads are lent a CPU, 8 threads have 8 CPUs and nothing waits.
+ * Example: 12 spinning threads in a home of 8 CPUs run 8000 and wait 4000 permille. With WaitPermille 250
+ * they want (4000 + 1000 - 250) / 1000 = 4 CPUs. Once 4 threads are lent a CPU, 8 threads have 8 CPUs and
+ * nothing waits.
  *
- * The threads that wait most come first, and each gets the nearest idle CPU (nearest.c). A pass is one try of one group
- * in one tick, made only while idle CPUs exist; guard.c says what follows from its result.
+ * Threads that wait most come first, and each gets the nearest idle CPU (nearest.c). A pass is one try of one
+ * group in one tick, made only while idle CPUs exist; guard.c says what follows from its result.
  *
- * What it does badly: threads that wait for each other, not for a CPU, but in short bursts, look like waiting threads,
- * and lending moves them apart. The locality veto and residency bound how often. */
+ * What it does badly: threads that wait in short bursts for each other, not for a CPU, look like waiting
+ * threads, and lending moves them apart. The locality veto and residency bound how often. */
 
 #include "plan/planner.h"
 
 #define MECHANISM 2 /* P2 */
 
-/* A thread that is where it should be, so that a CPU can be added to its mask. */
+/* Whether the thread has its due mask, so that a CPU can be added to it. */
 static bool is_at_home(const Task *task, CpuMask due)
 {
     return due && task->original && task->allowed == due;
 }
 
-/* The thread was lent a CPU after this tick's loads were measured, and this plan leaves it. */
+/* Whether the thread was lent a CPU after this tick's loads were measured, and this plan leaves it. */
 static bool is_freshly_lent(const Planner *p, const Task *task)
 {
     const Lease *lease = task->lease >= 0 ? &p->world->leases[task->lease] : NULL;
@@ -51,7 +54,7 @@ static void gather_task(Planner *p, size_t index)
     policy = p->s->workloads[process->workload.i].policy;
     if (!g->home || !planner_placeable(policy, process, task))
         return;
-    /* What a borrower waits is not waited at home, also when it was sent back at this instant. */
+    /* A borrower's wait is not at home, even if it was sent back at this instant. */
     if (task->lease >= 0 ? !is_freshly_lent(p, task) : task->last_move_usec == p->world->now_usec)
         return;
 
@@ -79,7 +82,7 @@ static void gather_task(Planner *p, size_t index)
         p->error = -ENOMEM;
 }
 
-/* What CPUs lent in this tick will take off the backlog cannot be seen in it yet. */
+/* CPUs lent in this tick do not show in the backlog yet: takes one CPU off it for each. */
 static void discount_fresh_leases(Planner *p)
 {
     for (size_t i = 0; i < p->world->n_leases; i++) {
@@ -155,8 +158,8 @@ typedef struct StealPass {
     bool vetoed;
 } StealPass;
 
-/* What keeps a lend across nodes back although a CPU was found: a cap, or the veto. The veto is last, so that it only
- * counts tries that would have moved something. */
+/* Why a lend across nodes is held back although a CPU was found: a cap, or the veto. The veto comes last, so
+ * that it counts only tries that would have moved something. */
 static PlanReason cross_node_reason(const Planner *p, const StealPass *pass)
 {
     const Policy *policy = pass->w->policy;
@@ -224,7 +227,7 @@ static void refuse(Planner *p, StealPass *pass, const NearestSeeker *s, const Ne
                       });
 }
 
-/* Lends one thread a CPU, or refuses it. False: out of memory. */
+/* Lends one thread a CPU, or records why not. False: out of memory. */
 static bool serve(Planner *p, StealPass *pass, size_t task_index)
 {
     NearestSeeker s = nearest_seeker(p, task_index);
@@ -268,7 +271,7 @@ static bool serve(Planner *p, StealPass *pass, size_t task_index)
     return lend(p, pass, &s, &found);
 }
 
-/* Room in this tick for another try? When not, says so. */
+/* Whether this tick has room for another try; records a refusal if not. */
 static bool has_room(Planner *p, const StealPass *pass)
 {
     if (planner_has_budget(p) && p->n_searches < STEAL_SEARCHES_MAX)
@@ -313,7 +316,7 @@ static void conclude(Planner *p, const StealPass *pass, GuardPass result)
         planner_pass(p, &after);
 }
 
-/* Who wants how much: false when there is no pass to be made for the group. */
+/* Finds how many CPUs the group wants. False: it makes no pass now. */
 static bool consider(Planner *p, StealPass *pass)
 {
     uint32_t least = pass->w->policy->wait_permille;
@@ -333,7 +336,7 @@ static bool consider(Planner *p, StealPass *pass)
         return false;
     }
 
-    /* Nothing to search is not a pass: the kernel's search starts when a CPU becomes idle, and so does this. */
+    /* Without donors there is no pass: the kernel's search starts when a CPU becomes idle, and so does this. */
     if (p->s->n_donors == 0) {
         planner_refuse_group(p, MECHANISM, PLAN_REASON_NO_IDLE_CPU, pass->group, pass->g->max_wait, least);
         return false;
@@ -344,7 +347,7 @@ static bool consider(Planner *p, StealPass *pass)
                              pass->group->backoff_ticks);
         return false;
     }
-    /* Nor is a pass that is not begun for lack of room: its turn comes in the next tick. */
+    /* A pass not begun for lack of room is none either: its turn comes in the next tick. */
     return has_room(p, pass);
 }
 
@@ -359,9 +362,8 @@ static int compare_candidates(const void *a, const void *b)
     return x->task < y->task ? -1 : x->task > y->task;
 }
 
-/* Those that lack most first, but groups whose last pass was in vain after the others, and of these first the one
- * whose next pass has been due for longest: so a tick that runs out of searches does not end at the same group every
- * time. */
+/* The largest backlog first. Groups whose last pass was in vain come after the others, the one whose next pass has
+ * been due for longest first: so a tick that runs out of searches does not end at the same group every time. */
 static uint64_t order_key(const Group *group, uint64_t backlog)
 {
     const uint64_t ahead = 1ULL << 63;
@@ -371,7 +373,7 @@ static uint64_t order_key(const Group *group, uint64_t backlog)
     return ahead - 1 - MIN(group->backoff_until_tick, ahead - 1);
 }
 
-/* Groups with a home and leave to steal. */
+/* Sorts the groups that have a home and may steal. */
 static void order_groups(Planner *p)
 {
     PlanScratch *s = p->s;
@@ -387,7 +389,7 @@ static void order_groups(Planner *p)
 
         if (!s->groups[i].home || p->world->workloads[group->workload.i].paused)
             continue;
-        /* A home of this instant: nothing has been measured under it. */
+        /* The home is new: nothing has been measured under it. */
         if (s->groups[i].home != group->home || group->last_home_usec >= p->world->now_usec)
             continue;
         policy = s->workloads[group->workload.i].policy;
@@ -406,7 +408,7 @@ static void order_groups(Planner *p)
     qsort(s->order, s->n_order, sizeof(*s->order), planner_order_compare);
 }
 
-/* The slice of the sorted candidates that belongs to one group. */
+/* The index of a group's first candidate. */
 static size_t first_candidate(const PlanScratch *s, uint32_t group)
 {
     return LOWER_BOUND(i, s->n_candidates, s->candidates[i].group < group);
