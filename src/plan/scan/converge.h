@@ -14,25 +14,24 @@
 #define CONVERGE_FREEZE 921U  /* 0.90, as in v18 */
 #define CONVERGE_THAW   768U  /* 0.75: far enough below that a steady mixture cannot cross both */
 
-/* The share of the strongest node of amounts per node, below 2^50 each: bytes that lie there, 0..CONVERGE_ONE; 0
- * when there are none. The node goes to *ret_node (NODE_NONE when there are none; the lowest in a tie). */
+/* The largest amount's share of all, 0..CONVERGE_ONE; 0 if all are 0. Amounts, such as bytes per node, are
+ * below 2^50. *ret_node is its node, the lowest in a tie, or NODE_NONE. */
 uint32_t converge_share(const uint64_t *amounts, uint32_t n_nodes, NodeIx *ret_node);
 
-/* Whether what was frozen or not is so now. */
+/* Whether a group is frozen now, given whether it was. */
 bool converge_is_frozen(bool frozen, uint32_t strength);
 
-/* The share of the strongest node for all threads of a process together, by the averages of what they were seen to
- * access. */
+/* The strongest node's share of the average accesses of all threads of a process. */
 uint32_t converge_touches(const Touches *touches, NodeIx *ret_node);
 
-/* Of what the threads of a process use that live on one node each (Task.home_node), the share that is there,
- * 0..CONVERGE_ONE; CONVERGE_ONE when none does. All memory on one node is not all there is to convergence then. */
+/* The share of local memory in what threads with a home node use, 0..CONVERGE_ONE; CONVERGE_ONE if there is
+ * none. For such threads, all memory on one node would not be convergence. */
 uint32_t converge_apart(const World *world, const Process *process);
 
-/* How far what they use has come together: by where the threads live if some live on one node each, else by the node
- * with most. */
+/* The strength of a process: converge_apart() if some thread has a home node, else converge_touches(). */
 uint32_t converge_use(const World *world, const Process *process, const Touches *touches);
 
-/* Bytes to look at in one window of a scan: `most_bytes` when it has not converged at all, a sixteenth of that when
- * it has, in steps of 1 MB, and 2 MB at least where there are so many. With 512 MB these are v18's 512 to 32 MB. */
+/* Bytes to look at in one window of a scan: `most_bytes` without any convergence, a sixteenth of that when
+ * all has converged, in steps of 1 MB, and at least 2 MB where there are so many. With 512 MB these are v18's
+ * 512 to 32 MB. */
 uint64_t converge_window_bytes(uint64_t most_bytes, uint32_t strength);

@@ -7,16 +7,15 @@
 #include "plan/group.h"
 #include "plan/planner.h"
 
-/* Instructions by cycle differ by less from one time to the next, mostly; permille. A choice of ours. */
+/* Instructions per cycle mostly differ by less from one count to the next; permille. A choice of ours. */
 #define NOISE_PERMILLE 150U
 
-/* Of all its memory. What is less can hardly make a process slower, or is where it is by chance. */
+/* Parts of all memory. Less can hardly make a process slower, or lies there by chance. */
 #define OUTSIDE_PART 4U
-#define MUCH_PART    2U /* of an equal part of it for each node with CPUs */
+#define MUCH_PART    2U /* of an equal part for each node with CPUs */
 
-/* Choices of ours: how old what was counted before may be, and for how long after a move it is compared; when it is
- * counted again, in doubt; when a trial has begun though no memory could be moved; and how long what it shows is
- * believed. */
+/* Choices of ours: how old a count before a move may be, and how long after it counts are compared; when it is
+ * counted again, in doubt; when a trial counts as begun though no memory moved; and how long its result holds. */
 #define COMPARED_USEC (60 * USEC_PER_SEC)
 #define AGAIN_USEC    (2 * USEC_PER_SEC)
 #define BEGUN_USEC    (8 * USEC_PER_SEC)
@@ -30,7 +29,7 @@ bool gather_is_undone(const World *world, const Policy *policy, const Process *p
            policy && policy->mode == POLICY_MODE_AUTO && !policy->nodes;
 }
 
-/* Puts the nodes with CPUs on which much of it lies into `set`. Returns how many that are; -ENOMEM. */
+/* Adds the nodes with CPUs on which much of the memory lies to `set`. Returns their number or -ENOMEM. */
 static int find_nodes(const World *world, const Process *process, uint64_t all, hwloc_bitmap_t set)
 {
     const Topology *topology = world->topology;
@@ -45,7 +44,7 @@ static int find_nodes(const World *world, const Process *process, uint64_t all, 
     return hwloc_bitmap_weight(set);
 }
 
-/* These and those where it goes; NULL: it is not brought together, or memory is out. */
+/* These nodes and `to`; NULL: the memory is not gathered, or out of memory. */
 static CpuMask find_all_nodes(const World *world, const Process *process, CpuMask to, uint64_t all)
 {
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
@@ -58,15 +57,15 @@ static CpuMask find_all_nodes(const World *world, const Process *process, CpuMas
     return nodes;
 }
 
-/* A short time ago, and with its memory where it is. */
+/* Whether it was counted recently, with its memory where it is. */
 static bool was_counted(const World *world, const Process *process)
 {
     return process->stall_usec > process->memory.over_usec &&
            world->now_usec - MIN(process->stall_usec, world->now_usec) <= COMPARED_USEC;
 }
 
-/* What goes the same way as before is the rest of it. Where it had gone back, and goes home all the same, its home had
- * to be another one. */
+/* A request to the same nodes as before moves the rest. If the memory had gone back and follows all the same,
+ * its home had to change. */
 void gather_begun(World *world, const Policy *policy, Process *process, CpuMask to)
 {
     bool undone = gather_is_undone(world, policy, process);
@@ -130,7 +129,7 @@ static void end_trial(const World *world, Process *process)
         *gather = (MemoryGather){0};
 }
 
-/* Since when what is counted counts: its memory is where it is to be, or will not come. */
+/* From when on counts are valid: the memory is where it is to be, or will not come. */
 static uint64_t counts_since(const Process *process)
 {
     const MemoryGather *gather = &process->gather;

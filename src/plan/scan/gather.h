@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Memory that was brought together goes back if that made its process slower (P15, P18). What a node's memory gives is
- * mostly not known. But how fast a process gets on is counted (plan/scan/stall.h), before its memory follows a home to
- * fewer nodes and in the minute afterwards. If it is slower then, twice, its memory is dealt out evenly over the nodes
- * where much of it lay and those of the home, and its group may run on these: until it is counted whether that makes it
- * faster. If so, for an hour; else, or if it could not be moved, it is brought together again. Who uses which part of
- * it is not looked at meanwhile. Only with Mode=auto, without Nodes=, and as long as the process has the cpuset that it
- * had; the nodes may be beyond that cpuset, if the memory lay there.
+/* Memory that was gathered on fewer nodes goes back if that made its process slower (P15, P18). What a node's
+ * memory gives is mostly not known. But the progress of a process is counted (plan/scan/stall.h) before its
+ * memory follows a home to fewer nodes, and in the minute afterwards. If it is slower in two counts, its memory
+ * is interleaved over the nodes where much of it lay and those of the home, and its group may run on these,
+ * until a count shows whether that makes it faster. If so, this holds for an hour; if not, or if the memory
+ * could not be moved, it is gathered again. Meanwhile its threads are not sampled. Only with Mode=auto, without
+ * Nodes=, and while the process keeps its cpuset; the nodes may be beyond that cpuset if the memory lay there.
  *
- * What it does badly: a program that does other work in that minute, more slowly, is taken apart, too, and brought
- * together again. */
+ * What it does badly: a program that does other, slower work in that minute is taken apart, too, and gathered
+ * again. */
 
 #include "policy/policy.h"
 #include "world/world.h"
 
-/* Memory of a process is about to follow its home to these nodes: notes where it lies, and how fast the process gets
- * on, if both are known, it lies on more nodes than that, and a quarter of it is not there yet. Before Process.memory
- * is changed. */
+/* Memory of a process is about to follow its home to these nodes. Notes where it lies and how fast the
+ * process progresses, if both are known, it lies on more nodes than that, and a quarter of it is not there
+ * yet. Call before Process.memory changes. */
 void gather_begun(World *world, const Policy *policy, Process *process, CpuMask to);
 
-/* The process has been counted anew: see above. */
+/* The process was counted again: see above. */
 void gather_counted(const World *world, Process *process);
 
 /* Whether its memory is to lie on Process.gather.nodes for now. `policy` may be NULL. */

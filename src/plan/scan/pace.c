@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The kernel looks at a task for as long as it lives, and its first look is no more urgent than the others. A process
- * that the daemon discovers runs at half its speed until the users of its memory are known, and three rounds show them.
- * So the first rounds come as fast as they are cheap:
+/* The kernel looks at a task for as long as it lives, and its first look is no more urgent than the others. A
+ * process that the daemon discovers runs at half its speed until the users of its memory are known, and three
+ * rounds show them. So the first rounds come as fast as they are cheap:
  *
- *     FIRST -- three rounds, nothing more to learn (or twelve) --> PACED -- a round --> adapted
+ *     FIRST -- three rounds, nothing more to learn (or 24) ------> PACED -- a round --> adapted
  *       ^                                                            |
- *       '---- threads begin or end to work; less is near; more ------'
- *                          is to be learnt
+ *       '---- threads start or stop working; less is local; ---------'
+ *                     there is more to learn
  *
- * Example, 100 MB, 1 s to 60 s: rounds after 0.1, 0.2 and 0.3 s, then a second later. All is private and local from
- * then on, so the period is 1.3 times the one before, and 2 times if all of it is on one node: 1, 2, 4 .. 32, 60 s.
- * Half of it remote and shared: 0.8 times, with a second as the minimum.
+ * Example, 100 MB, 1 s to 60 s: rounds after 0.05, 0.1 and 0.15 s, then a second later. All is private and
+ * local from then on, so the period is 1.3 times the one before, and 2 times if all of it is on one node: 1,
+ * 2, 4 .. 32, 60 s. Half of it remote and shared: 0.8 times, with a second as the minimum.
  *
- * If all memory is remote and private, the kernel does not hurry, because each fault moves its page. Nor does the
- * daemon: what moves is known after the first rounds, and while it moves they go on.
+ * If all memory is remote and private, the kernel does not hurry, because each fault moves its page. Nor does
+ * the daemon: what moves is known after the first rounds, and while it moves they go on.
  *
- * To the kernel, memory that threads on two nodes share is local on both, and a fault moves private memory. So threads
- * that exchange what they work on would not shorten the period, but here it takes three rounds to know the users. Less
- * memory is then used from near, and that shows at once.
+ * To the kernel, memory that threads on two nodes share is local on both, and a fault moves private memory.
+ * So threads that exchange what they work on would not shorten the period, but here it takes three rounds to
+ * know the users. The local share then drops, and that shows at once.
  *
- * A thread that changes what it works on without a pause is noticed late, by up to one period. So the period grows only
- * as long as that saves something: a round that costs 5 ms comes every second, one that costs 100 ms every 20 s, and so
- * on up to the minute; where all has come together on one node every 5 s, and every minute. */
+ * A thread that changes what it works on without a pause is noticed up to one period late. So the period
+ * grows only as long as that saves something: a round that costs 5 ms comes every second, one of 100 ms every
+ * 20 s, and so on up to the minute; once all has come together on one node, every 5 s and every minute. */
 
 #include "plan/scan/pace.h"
 
@@ -30,16 +30,16 @@
 #include "plan/home/active.h"
 #include "plan/scan/converge.h"
 
-/* A share that is less by a tenth, and by three standard deviations of as many throws of a coin: 16 blocks may be 8
- * near and 13 by chance, 64 may be 32 and 44. */
+/* The local share must drop by a tenth, and by three standard deviations of as many coin tosses: of 16 blocks
+ * 8 may be local and 13 by chance, of 64 32 and 44. */
 #define FEWER_PERMILLE 100U
 #define CERTAIN        UINT64_C(2250000)
 
-/* Of what has come together, so much is used from where it is. */
+/* Share used locally, from which on memory counts as come together. */
 #define NEAR_PERMILLE 900U
 
-/* Once a process has settled, rounds take one part in so many of a CPU's time; less once it has come together on a
- * node, since what could be learnt then would not move it. Choices of ours. */
+/* Once a process has settled, rounds take one part in so many of a CPU's time; less once it has come together
+ * on a node, since what could be learnt would not move it. Choices of ours. */
 #define SETTLED_COST_RATIO  200U
 #define TOGETHER_COST_RATIO 1000U
 
@@ -59,7 +59,7 @@ static ScanPeriodRange range_for(const ScanPaceRound *round)
     return range;
 }
 
-/* Whether less is near than once was. */
+/* Whether the local share has dropped. */
 static bool has_left(ScanPace *pace, const ScanPaceRound *round)
 {
     uint64_t n = round->n_near + round->n_far, fewer;
@@ -149,7 +149,7 @@ static int find_active(const Touches *touches, hwloc_bitmap_t active)
     return active_nodes(used, touches->n_nodes, active);
 }
 
-/* Who has not been seen often enough to own it has it for himself as long as nobody else was seen there. */
+/* A block of which only one user was seen counts as private, even if seen too rarely to have an owner. */
 static FaultsKind kind_of(const TouchBlock *block)
 {
     return touches_shared(block) ? FAULTS_KIND_SHARED : FAULTS_KIND_PRIVATE;

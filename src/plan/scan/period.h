@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* How often to look at the memory of a task: range (P8) and adaptation (P10) of the period between two windows.
- * Source: task_scan_min(), task_scan_start(), task_scan_max(), task_numa_work() and update_task_scan_period() of Linux,
- * restated. */
+/* How often to look at the memory of a task: range (P8) and adaptation (P10) of the period between two
+ * windows.
+ * Source: task_scan_min(), task_scan_start(), task_scan_max(), task_numa_work() and update_task_scan_period()
+ * of Linux, restated. */
 
 #include "base/ids.h"
 
@@ -31,10 +32,10 @@ ScanPeriodRange scan_period_range(const ScanPeriodLimits *limits, uint64_t rss_b
 typedef struct ScanPeriodSeen {
     uint64_t local, remote;
     uint64_t private_faults, shared_faults;
-    uint64_t n_failed; /* orders to move memory that moved nothing */
+    uint64_t n_failed; /* migration requests that moved nothing */
 } ScanPeriodSeen;
 
-/* The next period. It is doubled when nothing was seen or moves failed. Otherwise tenths are added when 70 % or more
- * are private, or else local, and taken away when less are. The kernel takes what is all remote and private for nothing
- * seen, by its choice of what stands for that: local and shared accesses. */
+/* Returns the next period. It doubles if nothing was seen or moves failed. Otherwise tenths are added if 70 %
+ * or more are private, or else local, and subtracted if fewer are. The kernel also takes all remote and
+ * private accesses for nothing seen, because it tests local and shared ones. */
 uint64_t scan_period_adapt(const ScanPeriodRange *range, uint64_t period_usec, const ScanPeriodSeen *seen);

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Looking at a region is the only way to learn that it is used, and the scan skips regions that are not used. So a
- * region that is left out once is left out for good, unless it is looked at by force.
+/* Looking at a region is the only way to learn that it is used, and the scan skips regions that are not used.
+ * So a region left out once is left out for good, unless it is forced.
  *
- * The first two sequences look at everything. From then on a region is looked at if the filters say that a thread was
- * there during the last four to eight delays. Example: sixteen regions, one thread in each, and a scan for one thread
- * at a time. Its own region passes, the fifteen others do not, so a sixteenth of the memory is seen per sequence. With
- * force_complete each step that comes to the end of the list takes one of the fifteen, and after fifteen of them the
- * sequence is complete. A scan for all threads leaves out only unused regions, and regions used again after a pause.
+ * The first two sequences look at everything. From then on a region is looked at if the filters say that a
+ * thread was there during the last four to eight delays. Example: sixteen regions, one thread in each, and a
+ * scan for one thread at a time. Its own region passes, the fifteen others do not, so a sequence sees a
+ * sixteenth of the memory. With force_complete each step that comes to the end of the list takes one of the
+ * fifteen, and after fifteen such steps the sequence is complete. A scan for all threads leaves out only
+ * unused regions, and regions used again after a pause.
  *
- * The budget is present memory. How much of a range is present is known from the last look at its region, evenly
- * spread; if nothing is known, everything counts as present. Address space is bounded by eight times the window.
+ * The budget is present memory. How much of a range is present follows from the last look at its region,
+ * evenly spread; without one, everything counts as present. Address space is bounded by eight times the
+ * window.
  *
- * Not restated: 6.12 also takes regions that were left out for more sequences than there are threads (f22cde4371f3). */
+ * Not restated: 6.12 also takes regions left out for more sequences than there are threads (f22cde4371f3). */
 
 #include "plan/scan/scan.h"
 
@@ -32,7 +34,7 @@ const char *const scan_reason_names[] = {
     [SCAN_REASON_MAX] = NULL,
 };
 
-/* Sequences from the first on in which a region is looked at whoever uses it. In the kernel its delay counts among
+/* First sequences of a region, in which it is looked at whoever uses it. In the kernel its delay counts among
  * them. */
 #define OPEN_SEQUENCES 2U
 
@@ -132,8 +134,7 @@ static bool is_active(const Step *step, const MemoryRegion *region)
            ((region->scan.active[0] | region->scan.active[1]) & filter);
 }
 
-/* Why a region is left out in its turn, or looked at for another reason than that it is used; SCAN_REASON_MAX: it
- * is. */
+/* Why a region is left out in its turn, or looked at although no use is known; SCAN_REASON_MAX: it is used. */
 static ScanReason test(const Step *step, MemoryRegion *region)
 {
     ScanReason reason = test_nature(region);
@@ -153,7 +154,7 @@ static ScanReason test(const Step *step, MemoryRegion *region)
     return step->scan->offset > region->start ? SCAN_REASON_IGNORE_PID : SCAN_REASON_PID_INACTIVE;
 }
 
-/* Still to be looked at in this sequence, if somebody forces it. */
+/* Whether the region is still to be looked at in this sequence, if forced. */
 static bool is_left(const Step *step, const MemoryRegion *region)
 {
     return test_nature(region) == SCAN_REASON_MAX && region->scan.known && !is_delayed(step, region) &&
@@ -164,7 +165,7 @@ static bool is_left(const Step *step, const MemoryRegion *region)
  * Ranges
  */
 
-/* Where a range ends that begins at `start` and has `budget` bytes left; rounded up, so that a step always gets on. */
+/* End of a range from `start` with `budget` bytes left; rounded up, so that each step gets on. */
 static uint64_t end_of(const MemoryRegion *region, uint64_t start, uint64_t budget)
 {
     uint64_t end;
@@ -179,7 +180,7 @@ static uint64_t end_of(const MemoryRegion *region, uint64_t start, uint64_t budg
 
 __extension__ typedef unsigned __int128 Wide;
 
-/* What part / whole of a region is of `bytes` in it; `whole` is not 0. */
+/* bytes * part / whole without overflow; `whole` is not 0. */
 static uint64_t share(uint64_t bytes, uint64_t part, uint64_t whole)
 {
     return (uint64_t)((Wide)bytes * part / whole);
@@ -194,7 +195,7 @@ static uint64_t present_in(const MemoryRegion *region, uint64_t length)
                : share(MIN(region->resident_bytes, all), length, all);
 }
 
-/* Addresses in which as much is present as the budget has. */
+/* Length of addresses that hold `present` bytes, up to `virtual`. */
 static uint64_t length_for(const MemoryRegion *region, uint64_t present, uint64_t virtual)
 {
     uint64_t all = region->end - region->start, resident = MIN(region->resident_bytes, all);
@@ -213,7 +214,7 @@ static uint64_t less(uint64_t from, uint64_t n)
     return from - MIN(from, n);
 }
 
-/* Looks at a region from the offset, if that is in it, as far as the budget goes. */
+/* Looks at a region, from the offset if that is in it, as far as the budget goes. */
 static int look(Step *step, MemoryRegion *region)
 {
     ScanWindow *window = step->window;
@@ -250,7 +251,7 @@ static void count(const Step *step, ScanReason reason)
     step->window->n[reason]++;
 }
 
-/* Returns 1 when it came to the end of the list, 0 when the window is full before, or -ENOMEM. */
+/* Returns 1 at the end of the list, 0 if the window is full before, or -ENOMEM. */
 static int walk(Step *step)
 {
     const MemoryRegions *regions = step->regions;

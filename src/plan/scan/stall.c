@@ -7,16 +7,16 @@
 #include "plan/scan/gather.h"
 
 #define MISS_CYCLES 300U
-/* Whoever does less than half an instruction by cycle waits for something, and it may be memory. */
+/* Below half an instruction per cycle a thread waits for something, perhaps memory. */
 #define SLOW_PERMILLE 500U
 
-/* As residency of memory (probe/memory/residency.h): whenever its age has doubled, then every ten seconds; and of very
- * many processes four in a second. */
+/* Like residency (probe/memory/residency.h): whenever the age has doubled, then every ten seconds; of very
+ * many processes four a second. */
 #define YOUNG_USEC  900000U
 #define OLD_USEC    (10 * USEC_PER_SEC)
 #define AMONG_USEC  (USEC_PER_SEC / 4)
 #define ASLEEP_USEC USEC_PER_SEC
-/* Permille of a CPU: below that it is not worth it. */
+/* Permille of a CPU: less is not worth counting. */
 #define RUNS_PERMILLE 50U
 
 int stall_estimate(const StallCounts *counts)
@@ -100,7 +100,7 @@ static bool is_wanted(const World *world, const PolicySet *policies, const Proce
            policy_chooses_nodes(policy);
 }
 
-/* Never counted before those that were, then by when it was due. */
+/* Those never counted come first, then by due time. */
 static bool precedes(const Process *a, const Process *b)
 {
     bool never = a->stall_usec == 0, never_b = b->stall_usec == 0;
@@ -108,7 +108,7 @@ static bool precedes(const Process *a, const Process *b)
     return never != never_b ? never : a->stall_due_usec < b->stall_due_usec;
 }
 
-/* Keeps those that run most, in the order of their numbers among equals. */
+/* Keeps the threads that run most, the lowest index first among equals. */
 static void add_thread(const World *world, size_t index, size_t *best, size_t *n)
 {
     uint32_t run = world->tasks[index].run_permille;
@@ -124,7 +124,7 @@ static void add_thread(const World *world, size_t index, size_t *best, size_t *n
     best[at] = index;
 }
 
-/* Of one that was met just now it is not known which of its threads run. */
+/* Which threads of a new process run is not known yet. */
 static size_t find_threads(const World *world, const Process *process, pid_t *tids)
 {
     size_t n_tasks, first = world_process_tasks(world, process, &n_tasks), best[STALL_THREADS], n = 0;
@@ -145,13 +145,13 @@ static size_t find_threads(const World *world, const Process *process, pid_t *ti
     return n;
 }
 
-/* Who is older and used hardly any CPU time in the last slow tick is not asked which threads run. */
+/* An older process that used hardly any CPU time in the last slow tick is skipped. */
 static bool may_run(const World *world, const Process *process)
 {
     return process->cpu_permille >= RUNS_PERMILLE || age_usec(world, process) < YOUNG_USEC * 2;
 }
 
-/* Of who is not to be counted any more nothing is known, however long ago that was. */
+/* Forgets old counts of processes that are no longer counted. */
 static void forget(World *world, const PolicySet *policies)
 {
     for (size_t i = 0; i < world->n_processes; i++) {
@@ -183,7 +183,7 @@ Process *stall_next(World *world, const PolicySet *policies, StallChoice *choice
         put_off(world, next);
         *ret_n = find_threads(world, next, ret_tids);
         choice->n_open += (uint32_t)*ret_n;
-        choice->n_begun += (uint32_t)MAX(*ret_n, (size_t)1); /* so that not all are asked in one tick */
+        choice->n_begun += (uint32_t)MAX(*ret_n, (size_t)1); /* limits the processes tried in one tick */
         if (*ret_n > 0)
             return next;
         next->stall_due_usec = world->now_usec + ASLEEP_USEC;
