@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* From judgements to migration requests: one for all memory that goes to its users, so that all nodes are filled at the
- * same time, and one for memory that is interleaved, which has no node of its own. The larger one comes first. */
+/* Turns judgements into migration requests: one for all memory that goes to its users, so that all nodes fill at
+ * the same time, and one for interleaved memory, which has no node of its own. The larger one comes first. */
 
 #include "plan/memory/sorting.h"
 #include "plan/planner.h"
@@ -22,7 +22,7 @@ static bool is_most_striped(const Sorting *sorting)
     return sums[true] >= sums[false];
 }
 
-/* Neighbours that lie on different nodes go in one range. */
+/* Adjacent memory for one node is one range, even if it comes from several. */
 static int add_range(Sorting *sorting, const SortingMove *move)
 {
     PlanRange *last = sorting->n_ranges > 0 ? &sorting->ranges[sorting->n_ranges - 1] : NULL;
@@ -89,7 +89,7 @@ static int remember(Sorting *sorting, const SortingMove *move, uint64_t now_usec
     return 0;
 }
 
-/* Of each block only the last move is kept, and how often it was the same one. */
+/* Keeps the last move of each block, with the counts of those before. */
 static void tidy(Sorting *sorting)
 {
     size_t n = 0;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What threads of several nodes share. It has no right node. If it is most of what is known of a process, it is
- * interleaved over its home, so that no node serves all of it (P17); else it stays. What buddies share is not dealt out
- * in its first rounds: they may yet get a node together (P14); nor anything while its threads run on one node.
+/* Handles memory that threads of several nodes share. It has no right node. If it is most of what is known of
+ * a process, it is interleaved over the home, so that no single node serves it (P17); else it stays. Nothing
+ * is interleaved while all threads run on one node, nor what buddies share in their first rounds: they may
+ * yet get a node together (P14).
  *
- * Nor what a set of half of the threads or fewer shares. If these live on several nodes, because none holds them, it
- * goes to where most of them live. If they live on none it stays, unless one node has most of all that. */
+ * Memory that a set of half of the threads or fewer shares is an exception. If the set lives on several
+ * nodes, because none holds it, its memory goes to where most of its threads live. If its threads have no
+ * nodes, its memory stays, unless one node has most of all such memory. */
 
 #include "plan/memory/sorting-internal.h"
 
@@ -13,19 +15,19 @@
 
 #include <string.h>
 
-/* Blocks of threads on several nodes, of which no node has more than this share of the use, are shared. */
+/* A block is shared if threads of several nodes use it and no node has this share of the use. */
 #define SHARED_PERMILLE 875U
 
-/* They are striped when more than a quarter of them lie elsewhere; then all of them, for as long as they are most of
- * what a thread uses. */
+/* Interleaving begins when one in so many shared blocks is on the wrong node. It lasts, for all of them,
+ * while they are most of what threads use. */
 #define STRIPE_WORTH 4U
 
-/* So many rounds what buddies share waits for their node: the fast rounds at first, and some behind them. */
+/* Rounds in which memory of buddies waits for their node: the fast first ones, and some more. */
 #define BUDDIES_ROUNDS 32U
 
-/* A node on which less than three quarters as many of a set live as on another one, a choice of ours, is none for its
- * memory: of three threads, two on one node, two are beside what is there, and one and a half beside what is dealt
- * out. */
+/* Nodes for the memory of a set that lives on several, a bit each: those with at least three quarters as many
+ * of its threads as the node with most, a choice of ours. Of three threads, two on one node, two are local to
+ * memory there, and one and a half to interleaved memory. */
 static uint64_t main_nodes(const uint32_t *lives, uint32_t n_nodes)
 {
     uint64_t nodes = 0;
@@ -40,7 +42,6 @@ static uint64_t main_nodes(const uint32_t *lives, uint32_t n_nodes)
     return nodes;
 }
 
-/* What the threads of each set want, and where they live. */
 int sorting_sum_sets(Sorting *sorting, const SortingLook *look)
 {
     const Touches *touches = look->touches;
@@ -80,14 +81,14 @@ static const Task *user_of(const SortingPlace *place, const TouchBlock *block, s
     return world_task_by_tid(place->look->world, place->look->process->pid, block->owners[i].tid);
 }
 
-/* Whether it lives in all of a home of several nodes. */
+/* Whether the thread lives in all of a home of several nodes. */
 static bool is_free(const SortingPlace *place, const Task *task)
 {
     return task && !task->gone && planner_placeable(place->look->policy, place->look->process, task) &&
            task->home_node.i < 0 && place->only.i < 0;
 }
 
-/* The first of a user's set, if it may be one that fits a node of the home; NULL: it is none. */
+/* The first thread of a user's set; NULL: the set is open, or too large for a node of the home. */
 static const TouchThread *set_of(const SortingPlace *place, pid_t tid)
 {
     const Touches *touches = place->look->touches;
@@ -100,9 +101,9 @@ static const TouchThread *set_of(const SortingPlace *place, pid_t tid)
                : NULL;
 }
 
-/* Whether two users of the block at least are of one set, and no more use it than are remembered: they may yet get a
- * node together (P14). Not where threads get none, not those who are too many for a node, and not for longer than it
- * takes to find one. */
+/* Whether at least two users of the block are in one set and all its users are remembered: they may yet get a
+ * node together (P14). Not if threads get no nodes, nor for a set too large for a node, nor for longer than
+ * finding a node takes. */
 static bool is_of_buddies(const SortingPlace *place, const TouchBlock *block)
 {
     const World *world = place->look->world;
@@ -120,7 +121,7 @@ static bool is_of_buddies(const SortingPlace *place, const TouchBlock *block)
     return false;
 }
 
-/* Whether threads of several nodes use it, or several that are free, which use it from any. */
+/* Whether threads of several nodes use the block, or several free ones, which use it from any node. */
 static bool is_used_apart(Sorting *sorting, const SortingPlace *place, const TouchBlock *block,
                           bool *ret_free)
 {
@@ -143,9 +144,8 @@ static bool is_used_apart(Sorting *sorting, const SortingPlace *place, const Tou
     return most * 1000 < all * SHARED_PERMILLE && touches_shared(block);
 }
 
-/* The set of all who use the block, if it has half of the living threads of the process at most, or NULL. The block is
- * nearer to most of these where one of them touched it first than dealt out over the nodes of all. Half is a choice of
- * ours. */
+/* The set of all users of the block, if it has at most half of the living threads (a choice of ours); else NULL. Most
+ * of these are nearer to the block where one of them touched it first than interleaved over the nodes of all. */
 static const SortingSet *few_of(const SortingPlace *place, const TouchBlock *block)
 {
     const Touches *touches = place->look->touches;
@@ -164,8 +164,8 @@ static const SortingSet *few_of(const SortingPlace *place, const TouchBlock *blo
                : NULL;
 }
 
-/* Whether what few share lies on several nodes, none of which has more than half: else that one serves most of them.
- * Asked before anything is dealt out; what was begun is done wholly. */
+/* Whether no node has more than half of the memory that few share; a node with more would serve most of it.
+ * Asked before interleaving begins: once begun, it is done completely. */
 static bool are_few_apart(Sorting *sorting, const SortingLook *look)
 {
     const SortingPlace place = sorting_place_of(sorting, look);
@@ -211,7 +211,7 @@ static bool may_stripe(const SortingLook *look, const TouchBlock *block)
            (region->kind == REGION_KIND_ANON || region->kind == REGION_KIND_SHMEM);
 }
 
-/* Of these nodes (a bit each) the one that a block goes to that is dealt out over them, by its address. */
+/* The node of `nodes` (a bit each) for a block interleaved over them, by its address. */
 static NodeIx dealt_node(uint64_t nodes, uint64_t address)
 {
     for (uint64_t n = address / TOUCHES_BLOCK_BYTES % (unsigned)__builtin_popcountll(nodes); n > 0; n--)
@@ -219,8 +219,8 @@ static NodeIx dealt_node(uint64_t nodes, uint64_t address)
     return (NodeIx){__builtin_ctzll(nodes)};
 }
 
-/* Where a block that few share goes, who live on several nodes: to one of these, if it lies on none. NODE_NONE: it
- * stays. */
+/* Where a block goes that few threads on several nodes share: to one of their nodes, if it is on none.
+ * NODE_NONE: it stays. */
 static NodeIx node_of_few(Sorting *sorting, const SortingPlace *place, const TouchBlock *block)
 {
     const SortingSet *few = block->n_rounds >= TOUCHES_ROUNDS_MIN ? few_of(place, block) : NULL;
@@ -252,25 +252,25 @@ int sorting_add_few(Sorting *sorting, const SortingLook *look)
     return r;
 }
 
-/* Blocks, and all their users. */
+/* Blocks, and the sum of their users. */
 typedef struct SharedSum {
     size_t n, n_users;
 } SharedSum;
 
 typedef struct Shared {
     SharedSum all;
-    SharedSum apart; /* what buddies or few share too, who may seem to be some for a round */
+    SharedSum apart; /* including what buddies or few share: they may look like a set for one round */
     SharedSum shared;
     size_t n_unknown; /* of which little is known */
     size_t n_open;    /* which buddies may yet have alone */
     size_t n_elsewhere;
 } Shared;
 
-/* Fewer users than that are often who touched it first and who uses it, and count as one; unless they are all threads
- * (P17, v18: three buddies or more). */
+/* Fewer users are often the one that touched the block first and the real one, and count as one, unless they
+ * are all threads (P17, v18: three buddies or more). */
 #define USERS_MIN 3U
 
-/* Of more than are remembered all threads, since it is not known how many. */
+/* If more users were there than are remembered, all threads count: their number is not known. */
 static size_t count_users(const Sorting *sorting, const TouchBlock *block, const SortingSet *few)
 {
     size_t n = 0;
@@ -339,7 +339,7 @@ static int add_shared(Sorting *sorting, const SortingLook *look)
     return r;
 }
 
-/* Whether nearly all that its threads do was on one node in the last round in which each was seen, though its home has
+/* Whether nearly all work of the threads was on one node when each was last seen, though the home has
  * several: what they share is used from there. */
 static bool runs_on_one(Sorting *sorting, const SortingLook *look)
 {
@@ -361,7 +361,7 @@ static bool runs_on_one(Sorting *sorting, const SortingLook *look)
     return sum > 0 && most * 1000 >= sum * SHARED_PERMILLE;
 }
 
-/* Nothing is dealt out while that is so, nor because somebody was elsewhere for a moment. */
+/* Whether threads run on one node, or did until a moment ago: nothing is interleaved then. */
 static bool waits_on_one(Sorting *sorting, const SortingLook *look)
 {
     if (!rule_holds(look->world, ABLATION_STAYS))
@@ -373,9 +373,9 @@ static bool waits_on_one(Sorting *sorting, const SortingLook *look)
     return sorting->on_one && look->touches->n_rounds - sorting->one_round < SORTING_STAYS_ROUNDS;
 }
 
-/* Whether that is most of what threads use, each of which uses a part of all: its blocks count by their users. Threads
- * walk through their own but now and then, so what all use is known first; it is not most as long as there are more
- * blocks of which little is known. */
+/* Whether `part` is most of what threads use; each block counts once per user. Threads walk through their own
+ * memory only now and then, so shared memory is known first. It is not most while more blocks than it has are
+ * little known. */
 static bool is_most(const Shared *shared, const SharedSum *part, size_t n_unknown)
 {
     return part->n > n_unknown && part->n_users * 2 > shared->all.n_users;

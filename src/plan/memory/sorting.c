@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A thread's block goes to the node where the thread lives: its home node in a home of several, else the only node of
- * its home. A thread that somebody else pinned to one node lives there. What a thread without a node uses alone goes
- * where it has run for a while.
+/* A block goes to the node where its thread lives: the thread's home node in a home of several, else the only
+ * node of its home. A thread that somebody else pinned to one node lives there. Memory that only a thread
+ * without a node uses goes where this thread has run for a while.
  *
- * What threads of several nodes share is in sorting-shared.c. A block at which only one thread was seen waits until
- * another one is, or until it is known to be that one's (plan/memory/blocks.h): among the memory that a database shares
- * lies what each of its threads has alone, and uses most.
+ * sorting-shared.c handles memory that threads of several nodes share. A block at which only one thread was
+ * seen waits for another user, or until it is known to be private (plan/memory/blocks.h): scattered in the
+ * shared memory of a database is what each of its threads has alone, and uses most.
  *
- * Example: 48 blocks on node 0, 20 of them of a thread that lives on node 1, 20 of one on node 0, and 8 of both. The 20
- * go to node 1 in one request; 8 of 48 is not most, and they stay. */
+ * Example: 48 blocks on node 0, 20 of them of a thread that lives on node 1, 20 of one on node 0, and 8 of
+ * both. The 20 go to node 1 in one request; 8 of 48 is not most, and they stay. */
 
 #include "plan/memory/sorting-internal.h"
 
@@ -17,11 +17,11 @@
 
 #include <string.h>
 
-/* A thread without a node stays on one that it was seen on for so long, in SORTING_STAYS_ROUNDS at least. A choice of
- * ours: longer than who wanders stays by chance. */
+/* How long a thread without a node must have been seen on one to stay there, in at least SORTING_STAYS_ROUNDS
+ * rounds. A choice of ours: longer than a wandering thread stays by chance. */
 #define STAYS_USEC 5000000U
 
-/* So long what has moved does not go back, and up to 2^BACK_DOUBLINGS times as long after more moves. A choice of
+/* How long a moved block may not go back; doubled after further moves, up to BACK_DOUBLINGS times. Choices of
  * ours. */
 #define BACK_USEC      5000000ULL
 #define BACK_DOUBLINGS 16
@@ -76,7 +76,7 @@ static NodeIx node_of_cpus(const Topology *topology, CpuMask cpus)
     return node;
 }
 
-/* Where a thread without a node has run for so long that what it uses alone may be beside it. */
+/* The node where a thread without one has run long enough for its private memory to follow, or NODE_NONE. */
 static NodeIx stays_on(const World *world, const Task *task)
 {
     const TaskUse *use = task->use;
@@ -150,14 +150,13 @@ static SortingPast *find_past(const Sorting *sorting, uint64_t block)
     return end > 0 && sorting->past[end - 1].block == block ? &sorting->past[end - 1] : NULL;
 }
 
-/* How long a block stays away from where it came from: who is seen to use it first is not always who uses it. So it may
- * go back soon, and then each time after twice as long, up to PingPongSec=. */
+/* How long a block may not return to where it came from. The first thread seen to use it is not always its
+ * user, so it may return soon, and then each time after twice as long, up to PingPongSec=. */
 static uint64_t back_usec(const Policy *policy, const SortingPast *past)
 {
     return MIN(policy->ping_pong_usec, BACK_USEC << MIN(past->n_moves - 1, BACK_DOUBLINGS));
 }
 
-/* What moved a while ago, or did not move though it was to several times. */
 bool sorting_rests(const Sorting *sorting, const SortingLook *look, uint64_t block, NodeIx from, NodeIx to)
 {
     const SortingPast *past = find_past(sorting, block);
@@ -170,7 +169,7 @@ bool sorting_rests(const Sorting *sorting, const SortingLook *look, uint64_t blo
            (to.i == past->from.i && age < back_usec(look->policy, past));
 }
 
-/* What happened too long ago to matter. */
+/* Forgets moves too old to matter. */
 static void forget(Sorting *sorting, const SortingLook *look)
 {
     uint64_t keep = MAX(look->policy->min_residency_usec, 2 * look->policy->ping_pong_usec);
@@ -198,7 +197,7 @@ int sorting_add_move(Sorting *sorting, const SortingMove *move)
     return APPEND(sorting->moves, sorting->moves_capacity, sorting->n_moves, *move);
 }
 
-/* Where the first block behind an address lies. */
+/* The node of the first block from an address on. */
 static NodeIx lies_on(const Touches *touches, uint64_t address)
 {
     size_t at = LOWER_BOUND(i, touches->n_blocks, touches->blocks[i].address < address);
@@ -206,7 +205,7 @@ static NodeIx lies_on(const Touches *touches, uint64_t address)
     return at < touches->n_blocks ? touches->blocks[at].node : NODE_NONE;
 }
 
-/* One range of a judgement, less what rests. */
+/* Adds one range of a judgement, without blocks that rest. */
 static int take_range(Sorting *sorting, const SortingLook *look, const BlocksRange *range)
 {
     SortingMove move = {.range = {.end = range->start}, .to = range->to};

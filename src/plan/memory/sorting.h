@@ -3,23 +3,23 @@
 
 /* Sorts the memory of one process by its users (P13, P17, P18): from rounds of samples to migration requests.
  *
- * A round that counted is judged block by block (plan/memory/blocks.h). Memory that moves to users is in one request
- * for all nodes, interleaved memory in another. The next judgement comes only when these are over: a block would count
- * as tried in vain while it waits. Memory that moved rests for MinResidencySec=, and returns to where it was after
- * five seconds at the earliest, and each time after twice as long, up to PingPongSec= (I7). */
+ * Each round that counted is judged block by block (plan/memory/blocks.h). Memory that moves to its users is in
+ * one request for all nodes, interleaved memory in another. The next judgement waits until both are over: a block
+ * that waits would count as tried in vain. Memory that moved rests for MinResidencySec=. It returns to where it
+ * was after five seconds at the earliest, and each time after twice as long, up to PingPongSec= (I7). */
 
 #include "plan/ablation.h"
 #include "plan/buddies.h"
 #include "plan/memory/blocks.h"
 #include "plan/plan.h"
 
-/* After so many judgements in a row that moved nothing, its memory counts as sorted. */
+/* Judgements in a row without a move after which the memory counts as sorted. */
 #define SORTING_QUIET 3U
 
 typedef struct SortingMove {
     PlanRange range;
     NodeIx from; /* where it lies; NODE_NONE: not known */
-    NodeIx to;   /* NODE_NONE: striped over the nodes of its home */
+    NodeIx to;   /* NODE_NONE: interleaved over the home */
 } SortingMove;
 
 typedef struct SortingPast {
@@ -27,69 +27,70 @@ typedef struct SortingPast {
     NodeIx from;
     uint64_t usec;
     uint32_t n_tries; /* moves from there in a row */
-    uint32_t n_moves; /* moves from anywhere, none of which was forgotten before the next; tries are one */
+    uint32_t n_moves; /* moves from any node since the last pause long enough to forget them; tries count
+                         once */
 } SortingPast;
 
 /* Threads that share memory. */
 typedef struct SortingSet {
     size_t n;        /* threads that have not ended */
     uint64_t demand; /* permille of a CPU */
-    uint64_t nodes;  /* where most of them live (NodeIx, a bit each), if all live on nodes, and on several; else 0 */
-    bool is_free;    /* some live on no node, or it may yet prove to be none */
+    uint64_t nodes;  /* where most live (NodeIx, a bit each), if all live on nodes, and on several; else 0 */
+    bool is_free;    /* some live on no node, or the set is not confirmed yet */
 } SortingSet;
 
 typedef struct Sorting {
     Blocks blocks;
-    SortingMove *moves; /* to be ordered, ascending */
+    SortingMove *moves; /* yet to be requested, ascending */
     size_t n_moves, moves_capacity;
-    SortingPast *past; /* ascending block; the last move of each */
+    SortingPast *past; /* last move of each block, ascending */
     size_t n_past, past_capacity;
-    PlanRange *ranges; /* of the order that was asked for last */
+    PlanRange *ranges; /* of the request returned last */
     size_t n_ranges, ranges_capacity;
     bool ranges_striped;
-    hwloc_bitmap_t home, from, to; /* NodeIx; home: with memory */
+    hwloc_bitmap_t home, from, to; /* NodeIx; home: nodes with memory */
     uint64_t *sums;                /* [n_nodes] */
-    SortingSet *sets; /* by place of the first thread in Touches */
+    SortingSet *sets;              /* by place of the set's first thread in Touches */
     size_t sets_capacity;
     size_t n_threads; /* of all sets */
-    uint32_t *lives;  /* [sets * n_nodes]: of how many threads that is the node */
+    uint32_t *lives;  /* [sets * n_nodes]: threads that live there */
     size_t lives_capacity;
     uint32_t n_nodes;
     uint32_t n_quiet;
-    bool striping;      /* what is shared is to be striped */
+    bool striping;      /* shared memory is being interleaved */
     bool on_one;        /* its threads ran on one node, */
     uint32_t one_round; /* last as of this round of its touches */
-    uint64_t n_resting; /* blocks that were to move, and rest (I7); since the start */
+    uint64_t n_resting; /* moves prevented by rest (I7), since the start */
 } Sorting;
 
 /* Returns 0 or -ENOMEM. */
 int sorting_init(Sorting *sorting, uint32_t n_nodes);
 void sorting_done(Sorting *sorting);
 
-/* What is looked at. The World is not changed. */
+/* Input of a judgement; not changed. */
 typedef struct SortingLook {
     World *world;
     const Process *process; /* in it */
     const Policy *policy;
-    const Touches *touches; /* after a round that was counted */
+    const Touches *touches; /* after a round that counted */
     const MemoryRegions *regions;
 } SortingLook;
 
-/* Judges a round. To be called when there is nothing to be ordered any more and no order is under way. 0 or -ENOMEM,
- * and nothing is to be moved. */
+/* Judges a round. Call with nothing left to request and no request in flight. Returns 0; or -ENOMEM, and
+ * nothing is to be moved. */
 int sorting_judge(Sorting *sorting, const SortingLook *look);
 
-/* The next order: what goes to users, or is striped, whichever is more. Returns whether there is one; it borrows
- * from `sorting`. */
+/* Returns whether there is another request, for memory that goes to users or is interleaved, whichever is
+ * more. *ret borrows from `sorting`. */
 bool sorting_next(Sorting *sorting, const Process *process, PlanUse *ret);
 
-/* What became of it: it was taken; or it was not, and nothing that was judged is to be ordered any more. 0 or
- * -ENOMEM: then some of what moves now rests no longer than others. */
+/* The request was accepted; or refused, and all moves of the judgement are dropped. Returns 0; or -ENOMEM,
+ * and some memory that moves now will not rest. */
 int sorting_taken(Sorting *sorting, uint64_t now_usec);
 void sorting_refused(Sorting *sorting);
 
-/* Of these nodes the one that a striped block goes to, by its address, as the mover does it (MoverOrder.to_nodes). */
+/* The node of `nodes` for an interleaved block, by its address; the mover agrees (MoverOrder.to_nodes). */
 NodeIx sorting_stripe_node(hwloc_const_bitmap_t nodes, uint64_t address);
 
-/* By block, then time; for the implementation. */
+/* Orders by block, then time; for the implementation. */
 int sorting_compare_past(const void *a, const void *b);

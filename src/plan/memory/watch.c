@@ -18,8 +18,8 @@
 
 #include <string.h>
 
-/* From here on a thread counts as busy, until it wants no more than the second. Waiting counts: who has to wait for
- * those that move his memory has not ended to work. */
+/* A thread becomes busy at the first and idle below the second. Waiting counts: a thread that waits for the
+ * mover of its memory has not stopped working. */
 #define BUSY_PERMILLE 500U
 #define IDLE_PERMILLE 250U
 
@@ -39,7 +39,7 @@ void memory_watch_done(MemoryWatch *watch)
 }
 
 /*
- * Whom
+ * Which processes
  */
 
 static const Group *group_of(const World *world, const Process *process)
@@ -56,15 +56,14 @@ bool memory_watch_wanted(const World *world, const Policy *policy, const Process
            policy->mode != POLICY_MODE_INTERLEAVE && !gather_is_undone(world, policy, process);
 }
 
-/* A single thread has several nodes so that it finds an idle CPU, and none of its own on them. */
+/* A single thread has several nodes to find an idle CPU on, but none of its own among them. */
 static bool has_choice(const Group *group, const Process *process)
 {
     return group && (group->roams || (group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1 &&
                                       (group->n_tasks > 1 || process->n_threads > 1)));
 }
 
-/* Of a process whose threads are together on one node, and press on its memory more than P5 allows without a reason:
- * whether they share it. */
+/* Whether to find out if threads on one node share memory: they press on it more than P5 allows without a reason. */
 static bool is_reason_asked(const World *world, const Group *group, const Process *process)
 {
     return rule_holds(world, ABLATION_ALONE) && group && group->home && process->n_threads > 1 &&
@@ -72,7 +71,8 @@ static bool is_reason_asked(const World *world, const Group *group, const Proces
            planner_presses(world->topology, group->home, group->home_nodes, group->demand_permille);
 }
 
-/* Whether less than three quarters are on any one node: who has so much there may as well go there. Our choice. */
+/* Whether no node has three quarters of the memory: a process with that much on one may as well go there. Our
+ * choice. */
 static bool lies_apart(const World *world, const Process *process)
 {
     uint64_t most = 0, sum = 0;
@@ -116,7 +116,7 @@ bool memory_watch_precedes_home(const World *world, const Policy *policy, const 
            lies_apart(world, process) && are_placeable(world, policy, process);
 }
 
-/* How many CPUs all nodes but the smallest have, of those that have any; 0: the process may not use all nodes. */
+/* CPUs of all nodes but the smallest, nodes without CPUs aside; 0: the process may not use all nodes. */
 static uint32_t cpus_of_most_nodes(const World *world, const Policy *policy, const Process *process)
 {
     const Topology *topology = world->topology;
@@ -137,8 +137,8 @@ static uint32_t cpus_of_most_nodes(const World *world, const Policy *policy, con
                : topology->n_cpus - smallest;
 }
 
-/* Whether it has no home yet, and is likely to get all nodes: as far as is known, its threads want more CPUs than all
- * nodes but the smallest have. Of these threads one often waits for the others. */
+/* Whether it has no home yet and is likely to get all nodes: as far as is known, its threads want more CPUs
+ * than all nodes but the smallest have. One thread is not counted: it often waits for the others. */
 static bool is_everywhere(const World *world, const Policy *policy, const Process *process)
 {
     const Group *group = group_of(world, process);
@@ -165,7 +165,7 @@ bool memory_watch_is_asked(const World *world, const Policy *policy, const Proce
            memory_watch_begins_early(world, policy, process);
 }
 
-/* As long as no thread has a node of its own, that nothing is to be moved says nothing. */
+/* While no thread has a node of its own, nothing to move means nothing. */
 bool memory_watch_is_awaited(const MemoryWatch *watch, const World *world, const Policy *policy,
                              const Process *process)
 {
@@ -189,7 +189,7 @@ void memory_watch_forget(World *world, Process *process)
  * Threads
  */
 
-/* Of one process. */
+/* Keys of one process. */
 static bool is_same(const TaskKey *a, const TaskKey *b)
 {
     return a->tid == b->tid && a->start_ticks == b->start_ticks;
@@ -226,7 +226,6 @@ int memory_watch_note_busy(MemoryWatch *watch, const World *world, const Process
     return 0;
 }
 
-/* Whose work has begun or ended is seen anew. */
 static void forget_changed(MemoryWatch *watch, Touches *touches)
 {
     size_t before = 0, now = 0;
@@ -293,7 +292,7 @@ static void note_accesses(const Touches *touches, MemoryRegions *regions)
     }
 }
 
-/* Which memory that nobody touched is asked about next: the window of the scan (P8, P9, P16). */
+/* Chooses which untouched memory is asked about next: the window of the scan (P8, P9, P16). */
 static int scan(MemoryWatchLook *look)
 {
     ScanRules rules = {.window_bytes = look->policy->scan_size_bytes,
@@ -320,7 +319,7 @@ static int sort(const MemoryWatchLook *look)
     return sorting_judge(sorting, &what);
 }
 
-/* What moves because of what was seen is something to be learnt, too. */
+/* Memory that moves because of what was seen teaches something, too. */
 static int set_pace(const MemoryWatchLook *look)
 {
     const MemoryMove *memory = &look->process->memory;
@@ -355,8 +354,8 @@ static int look_between(MemoryWatchLook *look)
     return 0;
 }
 
-/* What threads use is not told before there is a home: after two or three rounds, users of shared memory look alone.
- * The exception is a home that waits for it. */
+/* The World is not told what threads use before there is a home: after two or three rounds, shared memory
+ * looks private. The exception is a home that waits for it. */
 static bool is_too_early(const MemoryWatchLook *look)
 {
     return is_homeless(group_of(look->world, look->process)) &&
