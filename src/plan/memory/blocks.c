@@ -2,26 +2,26 @@
 
 /* Blocks and regions are both sorted by address. One walk over them takes a unit at a time: the part of a
  * block that lies in one region. Each owner of the block votes with its weight for the node it lives on. The
- * block goes to the node that has all votes except one part in TOUCHES_MAY_DIFFER.
+ * block goes to the node with all votes except one part in TOUCHES_MAY_DIFFER.
  *
- * The kernel lets a page pass when the same node asked for it twice in a row: with probability p * p for a
- * share p of the accesses. It takes a page as private when one task asked for it twice in a row, which
- * happens every other time when two tasks share it equally. Here weights halve with each round, so a node
- * must have been alone for eight rounds, or for ten in a process of which much is used from several nodes. A
- * block seen in few rounds may still be used from other nodes. Before BLOCKS_SURE_ROUNDS it is judged only if
- * few blocks of the process are, and before TOUCHES_ROUNDS_MIN only if threads work apart. Only in such a
- * process do blocks shared by threads of one node move there without a further test. Elsewhere it may be
- * chance that all these threads are on one node, and the kernel's rule for shared pages decides: a page moves
- * if that brings memory closer to use, by a margin of a quarter, use(to) * memory(from) * 3 > use(from) *
- * memory(to) * 4. Equal use on both sides moves nothing.
+ * The kernel moves a page when the same node asked for it twice in a row: with probability p * p for a share
+ * p of the accesses. It takes a page as private when one task asked twice in a row, which happens every other
+ * time when two tasks share it equally. Here weights halve with each round, so a node must have been alone
+ * for eight rounds, or for ten in a process that uses much from several nodes. A block seen in few rounds may
+ * have other users. Before BLOCKS_SURE_ROUNDS it is judged only if few blocks of the process are used from
+ * several nodes, and before TOUCHES_ROUNDS_MIN only if threads work apart. In such a process a block that
+ * threads of one node share moves there without a further test. Elsewhere it may be chance that these threads
+ * are on one node, and the kernel's rule for shared pages decides: a page moves if that brings memory closer
+ * to use by a quarter, use(to) * memory(from) * 3 > use(from) * memory(to) * 4. Equal use on both sides moves
+ * nothing.
  *
- * Example: a huge page on node 0 has one sample per round. If the sample is always from a thread that lives
- * on node 1, the page moves after ten rounds; after three if few blocks of the process are used from several
- * nodes; after one if eight blocks were touched again and all by the same thread as before. If a thread of
- * node 0 touches it every other round, it stays.
+ * Example: a huge page on node 0 has one sample per round, always from a thread on node 1. It moves after ten
+ * rounds; after three if few blocks of the process are used from several nodes; after one if eight blocks
+ * were touched again, all by the same thread as before. If a thread of node 0 touches it every other round,
+ * it stays.
  *
  * What it does badly: a block of small pages of which only one was touched looks like a huge page. Moving it
- * in vain costs 2 MB, and only the user of that page gains. */
+ * in vain costs 2 MB, and only that page's user gains. */
 
 #include "plan/memory/blocks.h"
 
@@ -37,20 +37,18 @@ const char *const blocks_verdict_names[] = {
     [BLOCKS_VERDICT_MAX] = NULL,
 };
 
-/* A block seen in fewer than BLOCKS_SURE_ROUNDS rounds is judged only if at most this share of the blocks is
- * used from several nodes. If two nodes used all blocks equally, three rounds would show that for three
- * blocks in four. */
+/* Before BLOCKS_SURE_ROUNDS a block is judged only if at most this share of all blocks is used from several
+ * nodes. If two nodes used all blocks equally, three rounds would show that for three in four. */
 #define MIXED_PERMILLE 250U
 
-/* Where much is shared, all threads seen at a block may be on one node by chance, the more easily the more
- * users there are. With more users than this no node is elected. v18 takes the same number of buddies on a
- * node as many (P17). */
+/* Where much is shared, all threads seen at a block may be on one node by chance, the more easily the more there are.
+ * With more users than this no node is elected. v18 also takes this number of buddies on a node as many (P17). */
 #define QUORUM 3U
 
-/* Threads work apart if at least APART_MIN blocks were touched again, and at most APART_PERMILLE of these by
- * another thread. If two threads share everything, each block can show the same thread again by chance, and
- * one such process in thirty looks like that. Where threads work apart, one round shows the user of a block:
- * a thread that walks through much memory is seen at most blocks only once in three rounds. */
+/* Threads work apart if at least APART_MIN blocks were touched again, and at most APART_PERMILLE of them by
+ * another thread. If two threads share everything, one process in thirty looks like that by chance. Where
+ * threads work apart, one round shows a block's user: a thread that walks through much memory is seen at most
+ * blocks only once in three rounds. */
 #define APART_MIN      8U
 #define APART_PERMILLE 150U
 
@@ -59,7 +57,7 @@ typedef struct Unit {
     uint64_t start, end;
     NodeIx from; /* where it lies; NODE_NONE: not known */
     NodeIx to;   /* where all its owners live; NODE_NONE: on several nodes, or not known */
-    bool known;  /* its owners, for long enough */
+    bool known;  /* its owners have been known for long enough */
     bool shared; /* by several threads */
 } Unit;
 
@@ -126,8 +124,8 @@ static Unit unit_of(Judge *judge, uint64_t address)
     return unit;
 }
 
-/* Returns the node that has all of `n` votes except one part in TOUCHES_MAY_DIFFER, or NODE_NONE. Where much
- * is shared, it needs all votes, of at most QUORUM owners. */
+/* The node that has all of `n` votes except one part in TOUCHES_MAY_DIFFER; where much is shared, all votes
+ * of at most QUORUM owners. Else NODE_NONE. */
 static NodeIx elect(const Judge *judge, const TouchBlock *block, uint64_t n)
 {
     const uint64_t *votes = judge->blocks->votes;
@@ -144,7 +142,7 @@ static NodeIx elect(const Judge *judge, const TouchBlock *block, uint64_t n)
     return n > 0 && n - votes[best] <= may_differ ? (NodeIx){(int32_t)best} : NODE_NONE;
 }
 
-/* Adds the weights of the block's owners to `votes` of the nodes they live on. */
+/* Adds the weights of the block's owners to the nodes they live on. */
 static void vote(const Judge *judge, const TouchBlock *block, uint64_t *votes)
 {
     for (size_t i = 0; i < TOUCHES_OWNERS && block->owners[i].tid; i++) {
@@ -236,8 +234,8 @@ static BlocksVerdict judge_unit(Judge *judge, const Unit *unit)
                : BLOCKS_MOVE;
 }
 
-/* Counts attempts to move a block, and forgets those of a block that is local now or gone. *verdict may
- * become BLOCKS_BUSY. Returns 0 or -ENOMEM. */
+/* Counts attempts to move a block until it is local or gone. *verdict may become BLOCKS_BUSY. Returns 0 or
+ * -ENOMEM. */
 static int note_tried(Judge *judge, const Unit *unit, BlocksVerdict *verdict)
 {
     uint32_t n;
@@ -258,7 +256,7 @@ static int note_tried(Judge *judge, const Unit *unit, BlocksVerdict *verdict)
  * A judgement
  */
 
-/* Adds a move. It counts in `memory` at once, and the blocks after it are judged by that. */
+/* Adds a move, and counts it in `memory` at once for the blocks judged after it. */
 static int add_move(Blocks *blocks, const Unit *unit)
 {
     BlocksRange *last = blocks->n_moves > 0 ? &blocks->moves[blocks->n_moves - 1] : NULL;
@@ -292,7 +290,7 @@ static int judge_all(Judge *judge)
     return 0;
 }
 
-/* Whether nearly all accesses seen at a block were by one thread, or by threads that live on one node. */
+/* Whether nearly all accesses seen were by one thread, or by threads of one node. */
 static bool is_of_one_node(const Judge *judge, const TouchBlock *block)
 {
     uint64_t *votes = judge->blocks->votes, most = 0;

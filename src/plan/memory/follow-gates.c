@@ -5,7 +5,7 @@
 #include "plan/memory/follow-internal.h"
 #include "plan/memory/follow.h"
 
-/* Being local is worth a fourth of the bandwidth it would get then, which is a fifth of what it gets now. */
+/* Being local is worth a fourth of the bandwidth it would then get, which is a fifth of what it gets now. */
 #define NEAR_PART 4U
 #define MB        1000000U
 
@@ -122,8 +122,8 @@ bool follow_is_time(const Follow *f)
     return true;
 }
 
-/* Bandwidth of a node that other processes leave, MB/s. A share in what these use is not counted: one process
- * after the other would take it, until all have less than before. */
+/* Bandwidth of a node that other processes leave, MB/s. A share of theirs is not counted: one process after
+ * the other would take it, until all have less than before. */
 static uint64_t left_on(const Follow *f, uint32_t node, uint64_t own_mb)
 {
     uint64_t gives = f->p->world->topology->nodes[node].bandwidth_mb, all = f->p->s->node_traffic_mb[node];
@@ -132,8 +132,8 @@ static uint64_t left_on(const Follow *f, uint32_t node, uint64_t own_mb)
     return gives - MIN(others, gives);
 }
 
-/* Whether memory is to go to fewer nodes than it lies on, those with an eighth of it or more. ret_own[] is
- * the part of `moves` on each node. Also false if the bandwidth of one of these nodes is not known. */
+/* Whether memory goes to fewer nodes than it lies on, those with an eighth of it or more. ret_own[]: the part
+ * of `moves` on each. Also false if the bandwidth of one of them is not known. */
 static bool is_gathered(const Follow *f, uint64_t moves, uint64_t *ret_own)
 {
     const Topology *topology = f->p->world->topology;
@@ -191,7 +191,7 @@ void follow_speak_for_traffic(const Follow *f)
         f->p->s->node_traffic_mb[i] += moves / (unsigned)hwloc_bitmap_weight(f->to);
 }
 
-/* P19: bytes that may still come to a node; headroom, reserve, and requests in flight have a part of what is free. */
+/* P19: free bytes, less headroom, reserve and what is on its way. */
 static uint64_t node_room(const Follow *f, uint32_t node, uint64_t reserve_bytes)
 {
     const World *world = f->p->world;
@@ -207,7 +207,7 @@ uint64_t follow_reserve_bytes(const Follow *f)
     return f->to ? f->g->grown_bytes / (uint64_t)hwloc_bitmap_weight(f->to) : 0;
 }
 
-/* Nodes that already have their share of interleaved memory get nothing. */
+/* When interleaving, nodes that have their share get nothing. */
 bool follow_has_room(const Follow *f)
 {
     uint64_t share = stripe_is(f->rule) ? stripe_share(f) : UINT64_MAX, room = 0;

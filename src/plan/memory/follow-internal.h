@@ -12,8 +12,8 @@
 #define MECHANISM_SHORTAGE 19 /* P19 */
 #define MECHANISM_RATE     20 /* P20 */
 
-/* The mover takes CPU time from the process whose memory it moves, and that process runs at half speed while its
- * memory is remote: the sooner this is over the better. At the process's priority it took three times as long. */
+/* The mover takes CPU time from the process it moves for, which runs at half speed while its memory is
+ * remote: the sooner it is done the better. At the same priority it took three times as long. */
 #define FOLLOW_MOVER_NICE (-10)
 
 typedef struct Follow {
@@ -22,15 +22,15 @@ typedef struct Follow {
     const Group *group;
     const PlannerGroup *g;
     const Policy *policy;
-    PlanRule rule;          /* why memory moves; stripe_is() names the rules that interleave */
+    PlanRule rule;          /* why it moves; stripe_is(): it is interleaved */
     uint64_t outside_bytes; /* that lie where they should not */
     uint64_t few_bytes;     /* up to this many are not worth a move */
     CpuMask from, to;       /* NodeIx */
     bool silent;            /* refusals are not noted */
 } Follow;
 
-/* Less misplaced memory is not worth a walk over the process: as much as could be moved in that time, or one part
- * in FOLLOW_FEW_PART of all it has. Interleaving goes by blocks (P18), so one block more or less is even. */
+/* Fewer bytes are not worth a walk over the process: what could be moved in that time, and 1/FOLLOW_FEW_PART
+ * of all its memory. Interleaving goes by blocks (P18), so one block more or less is even. */
 #define FOLLOW_FEW_BYTES ((uint64_t)256 << 10)
 #define FOLLOW_FEW_PART  50U
 
@@ -40,25 +40,25 @@ bool follow_refuse(const Follow *f, uint8_t mechanism, PlanReason reason, uint64
 /* How long ago `then_usec` was. */
 uint64_t follow_age_usec(const Follow *f, uint64_t then_usec);
 
-/* When the group got its home; now, if this plan chooses it. */
+/* When the group got its home; now, if in this plan. */
 uint64_t follow_home_usec(const Follow *f);
 
 bool follow_has_memory(const Topology *topology, uint32_t node);
 
-/* Whether a thread that somebody else pinned may run on the node, and memory may lie there. */
+/* Whether a pinned thread may run on the node, and it has memory. */
 bool follow_pin_takes(const World *world, const Process *process, uint32_t node);
 
-/* Whether memory of a group may lie on the node: the node has memory and is in the home, or, for a group
- * without home nodes because it roams, has a usable CPU. */
+/* Whether memory of a group may lie on the node: it has memory and is in the home, or, if the group roams, a
+ * usable CPU. */
 bool follow_takes_memory(const World *world, CpuMask home_nodes, uint32_t node);
 
-/* Sums up the growth of groups, and what requests in flight will still bring to each node. False: out of memory. */
+/* Sums up growth of groups and what requests in flight will bring to each node. False: out of memory. */
 bool follow_gather(Planner *p);
 
 /* Whether all memory outside the home is to follow in the next plan. Records no refusal. */
 bool follow_is_due(const Follow *f);
 
-/* Adds the migration request to the plan: for the ranges of `use`, or for all of the process if that is NULL. */
+/* Adds the request to the plan: for the ranges of `use`, or for all of the process if NULL. */
 void follow_order(const Follow *f, uint8_t mechanism, const PlanUse *use);
 
 /* The gates. Each records a refusal if it returns false.
@@ -74,14 +74,14 @@ bool follow_is_fed(const Follow *f);
 bool follow_has_room(const Follow *f);
 bool follow_has_rate(const Follow *f);
 
-/* Adds the traffic of the process to the nodes its memory goes to, for processes considered later in this plan. */
+/* Adds the traffic of the process to its new nodes, for processes considered later in this plan. */
 void follow_speak_for_traffic(const Follow *f);
 
 /* Source nodes whose CPUs may help to move the memory (NodeIx); NULL: none. */
 CpuMask follow_help(const Follow *f);
 
-/* What each destination node keeps free for the group to grow until it is measured again, when it is twice as
- * old: a node's share of its last growth. */
+/* What each destination node keeps free for growth of the group: its share of the last growth. The group is
+ * measured again when it is twice as old. */
 uint64_t follow_reserve_bytes(const Follow *f);
 
 /* stripe.c: P17 */
@@ -89,7 +89,7 @@ uint64_t follow_reserve_bytes(const Follow *f);
 /* Whether memory of a process whose group roams is considered at all. Records no refusal. */
 bool stripe_concerns(const Planner *p, const Process *process);
 
-/* Returns the rule by which memory goes to f->to. Records a refusal if something speaks against evening it out. */
+/* The rule by which memory goes to f->to. Records a refusal if something speaks against evening it out. */
 PlanRule stripe_rule(const Follow *f);
 
 static inline bool stripe_is(PlanRule rule)
@@ -97,5 +97,5 @@ static inline bool stripe_is(PlanRule rule)
     return rule == PLAN_RULE_INTERLEAVE || rule == PLAN_RULE_EVEN_OUT || rule == PLAN_RULE_GO_BACK;
 }
 
-/* Bytes of the process that each node of f->to should have. */
+/* Bytes that each node of f->to should have. */
 uint64_t stripe_share(const Follow *f);

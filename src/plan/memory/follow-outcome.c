@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What becomes of a migration request from its start to its end, and what is remembered of it. */
+/* What becomes of a migration request, and what is remembered of it. */
 
 #include "plan/memory/follow.h"
 
@@ -8,10 +8,10 @@
 #include "plan/memory/follow-internal.h"
 #include "plan/scan/gather.h"
 
-/* A request in vain is followed by a pause even with MinResidencySec=0: zero could not double. */
+/* Even with MinResidencySec=0 a pause follows a request in vain: zero could not double. */
 #define PAUSE_MIN_USEC 1000U
 
-/* P20: the rate, one of those tried there, at which memory moves while others wait for memory 5 % of the time. */
+/* P20: the rate while others wait for memory 5 % of the time; one of those tried there. */
 #define PRESSED_RATE     ((uint64_t)1280 << 20)
 #define PRESSED_PERMILLE 50U
 #define CALM_PERMILLE    10U
@@ -78,8 +78,8 @@ static uint64_t pause_usec(const MemoryMove *memory, const Policy *policy, Follo
     return MIN(pause, longest);
 }
 
-/* Bytes that the next request would not move either. Interleaving that found nothing to do has shown that all
- * blocks lie where their addresses say, however uneven that is. */
+/* Bytes that the next request would not move either. If interleaving found nothing to do, all blocks lie
+ * where their addresses say, however uneven that is. */
 static uint64_t stuck_bytes(const MemoryMove *memory, const FollowResult *result)
 {
     if (result->end != FOLLOW_END_DONE || memory->by_use)
@@ -128,7 +128,7 @@ void follow_progress(World *world, TaskKey subject, uint64_t moved_bytes)
         process->memory.todo_bytes -= MIN(process->memory.todo_bytes, moved_bytes);
 }
 
-/* Whether `to` is the nodes that take the group's memory, and no others. */
+/* Whether these are exactly the nodes that take the group's memory. */
 static bool is_home(const World *world, const Group *group, CpuMask to)
 {
     if (!group->home_nodes && !group->roams)
@@ -164,7 +164,7 @@ bool follow_holds(const World *world, const PolicySet *policies, const Process *
            leads_home(world, policy, group, process);
 }
 
-/* Whether it has more than twice the memory that was found, which then says little of where the memory is. */
+/* Whether the process has more than twice the memory that was found, which then says little of where it is. */
 static bool has_grown(const World *world, const Process *process)
 {
     uint64_t sum = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Moves memory to the threads that use it. Its destination was judged before, block by block
- * (plan/memory/sorting.h). The gates for memory that follows its home decide whether it may move now. */
+/* Moves memory to the threads that use it, to nodes judged before, block by block (plan/memory/sorting.h).
+ * The gates for memory that follows its home decide whether it may move now. */
 
 #include "plan/group.h"
 #include "plan/memory/follow-internal.h"
@@ -23,8 +23,8 @@ static bool is_home(const Follow *f)
     return !f->group->home_nodes || hwloc_bitmap_isincluded(f->to, f->group->home_nodes);
 }
 
-/* All memory goes to a home of one node, whichever thread uses it (plan/memory/follow.h). If a part went
- * before, the rest might not be worth moving. */
+/* A home of one node gets all memory, whoever uses it (plan/memory/follow.h). If a part went before, the rest
+ * might not be worth moving. */
 static bool goes_anyway(const Follow *f)
 {
     return f->group->home_nodes && hwloc_bitmap_weight(f->group->home_nodes) == 1 && follow_is_due(f);

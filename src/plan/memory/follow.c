@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Decides when memory follows a home. Moving memory costs a hundred times what moving threads costs, and a home
- * may be taken back until SettleSec= is over. But waiting for that would leave a process far from its memory for
- * ten seconds, which for many is their whole life. So memory follows at once. A wrong guess then costs two moves:
- * there and back. MinResidencySec= lies between two moves of one process, and PingPongSec follows a move that
- * returns memory to where it was (I7). Waiting where a home was chosen before the place of its memory was known,
- * or where threads waited longer than before, saved 0.6 % of the pages and changed nothing in the work done
- * (BENCHMARKS.md).
+/* When memory follows a home. Moving memory costs a hundred times what moving threads costs, and a home may be
+ * taken back until SettleSec= is over. But waiting for that would leave a process far from its memory for ten
+ * seconds, for many their whole life. So memory follows at once. A wrong guess costs two moves: there and
+ * back. MinResidencySec= lies between two moves of one process, and PingPongSec follows a move back to where
+ * memory was (I7). Waiting where a home was chosen before residency was known, or where threads waited longer
+ * than before, saved 0.6 % of the pages and changed nothing in the work done (BENCHMARKS.md).
  *
  * Example: 64 MiB on node 0, a home on node 1, 512 MiB of 1 GiB free there. 64 MiB are elsewhere, more than a
  * fiftieth of 64 MiB and more than 256 KiB; 512 MiB minus a tenth of 1 GiB is room enough. The request is made
  * with the home, and the mover looks at each block, so later allocations count as well.
  *
  * What it does badly: in a home of several nodes it is not known to which of them a block belongs. Memory that
- * moves is spread over them; stripe.c says whether memory that is already on these nodes is interleaved (P17). */
+ * moves is spread over them; stripe.c says whether memory already on these nodes is interleaved (P17). */
 
 #include "plan/memory/follow.h"
 
@@ -82,7 +81,7 @@ static void find_outside(Follow *f)
                    f->process->memory.stuck_bytes;
 }
 
-/* Residency from before the home or the last migration does not say what to move now. */
+/* Residency from before the home or the last migration does not count. */
 static bool is_known(const Follow *f)
 {
     uint64_t measured = f->process->node_bytes_usec, over = f->process->memory.over_usec;
@@ -106,8 +105,8 @@ static bool is_worth_it(const Follow *f)
                                 : false;
 }
 
-/* Memory with a memory policy is left alone: whoever bound it knows why. With Mode=interleave the daemon made
- * the program set the policy, and the memory is interleaved. */
+/* Whoever bound memory knows why. With Mode=interleave the daemon made the program bind it, so that it is
+ * interleaved. */
 static bool is_ours(const Follow *f)
 {
     uint64_t few_bytes = MAX(f->few_bytes - f->process->memory.stuck_bytes, TOUCHES_BLOCK_BYTES);
@@ -118,7 +117,7 @@ static bool is_ours(const Follow *f)
     return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_MEMORY_BOUND, f->process->bound_bytes, few_bytes);
 }
 
-/* Threads that somebody else pinned outside `due` use this memory, too; how much of it is not known. */
+/* Threads that somebody else pinned elsewhere use this memory, too; how much of it is not known. */
 static bool is_together(const Follow *f, CpuMask due)
 {
     const World *world = f->p->world;
@@ -177,7 +176,7 @@ void follow_order(const Follow *f, uint8_t mechanism, const PlanUse *use)
                 .rate_bytes = f->policy->rate_limit_bytes,
                 .headroom_percent = f->policy->headroom_percent,
                 .nice = FOLLOW_MOVER_NICE,
-                /* Other processes of its group may be pinned elsewhere, and would take it back. */
+                /* Others of its group may be pinned elsewhere, and would take it back. */
                 .shared =
                     f->rule != PLAN_RULE_FOLLOW_PIN && sharing_moves(f->p->world, f->policy, f->process),
                 .ranges = use ? use->ranges : NULL,
@@ -192,7 +191,7 @@ void follow_order(const Follow *f, uint8_t mechanism, const PlanUse *use)
         speak_for(f->p->s, f->to, f->outside_bytes);
 }
 
-/* `to`: the nodes for its memory; `due`: the CPUs of its threads, NULL: somebody else pinned them. */
+/* `to`: nodes for its memory; `due`: the mask of its threads, NULL: somebody else pinned them. */
 static void follow_process(Planner *p, const Process *process, CpuMask to, CpuMask due)
 {
     Follow f = {
@@ -265,8 +264,8 @@ bool follow_gather(Planner *p)
     return true;
 }
 
-/* Whether memory goes to where somebody else pinned the threads: the process has no home, though its policy
- * would give it one. */
+/* Whether memory goes to where somebody else pinned the threads: there is no home, though the policy would
+ * give one. */
 static bool is_pinned(const Planner *p, const Process *process)
 {
     const PlannerGroup *g = process->group.i >= 0 ? &p->s->groups[process->group.i] : NULL;
@@ -282,7 +281,7 @@ static bool is_pinned(const Planner *p, const Process *process)
            policy->foreign_affinity == POLICY_FOREIGN_RESPECT && follow_is_pinned(p->world, process);
 }
 
-/* The nodes to which its memory goes back, with its group (plan/scan/gather.h); NULL: it does not. */
+/* Where its memory goes back to, with its group (plan/scan/gather.h); NULL: it does not. */
 static CpuMask find_back(const Planner *p, const Process *process)
 {
     if (process->group.i < 0 || !p->s->groups[process->group.i].goes_back ||
@@ -291,7 +290,7 @@ static CpuMask find_back(const Planner *p, const Process *process)
     return process->gather.nodes;
 }
 
-/* Whether its group needs all nodes, so that its memory may be interleaved over them (P17) but does not move
+/* Whether its group needs all nodes; its memory may then be interleaved over them (P17), but does not move
  * otherwise. */
 static bool roams(const Planner *p, const Process *process)
 {

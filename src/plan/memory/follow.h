@@ -3,8 +3,8 @@
 
 /* Memory follows the home (P18, P19, P20): a migration request for a process that lives in a home and has
  * memory outside its nodes. Residency (evidence D) says where memory lies, not which thread uses it. So all
- * memory outside moves into the nodes of the home, and none moves between these nodes. plan_compute() makes
- * the requests, on slow ticks, and plan_commit() notes those that were accepted.
+ * memory outside moves into the home, and none moves between its nodes. plan_compute() makes the requests, on
+ * slow ticks, and plan_commit() notes those accepted.
  *
  * A request lasts longer than a tick. With the functions below, the code that carries it out keeps the World
  * up to date. */
@@ -32,24 +32,23 @@ typedef struct FollowResult {
 /* A migration request is over. */
 void follow_over(World *world, const PolicySet *policies, const FollowResult *result);
 
-/* A migration request has moved this much since the last call. */
+/* The request in flight has moved this much since the last call. */
 void follow_progress(World *world, TaskKey subject, uint64_t moved_bytes);
 
-/* Whether memory of the process for these nodes is left to the kernel: there are several, the kernel
- * balances, and only the kernel sees which thread uses which part. */
+/* Whether memory for these nodes is left to the kernel: there are several, it balances, and only it sees
+ * which thread uses which part. */
 bool follow_is_kernels(const World *world, const Policy *policy, const Process *process, CpuMask to);
 
-/* Whether the process still needs its request in flight; if not, it is to be cancelled. */
+/* Whether the process still needs the request in flight; if not, cancel it. */
 bool follow_holds(const World *world, const PolicySet *policies, const Process *process);
 
-/* Whether somebody else pinned all of its threads; and whether `nodes` are the nodes with memory that these
- * may run on. */
+/* Whether somebody else pinned all threads; and whether `nodes` are the nodes with memory that these may run on. */
 bool follow_is_pinned(const World *world, const Process *process);
 bool follow_is_pinned_to(const World *world, const Process *process, CpuMask nodes);
 
-/* Whether residency of the process should be measured again: it is older than its home or last migration, or,
- * while it has no home and is not pinned, less than half of its memory was found. */
+/* Whether residency should be measured again: it is older than the home or the last migration, or, without a
+ * home, is less than half of the memory. */
 bool follow_wants_look(const World *world, const Process *process);
 
-/* P20: bytes a second that all requests together may move to a node while others wait for memory; 0: no limit. */
+/* P20: bytes a second that all requests may move to a node while others wait for memory; 0: no limit. */
 uint64_t follow_rate(const World *world);

@@ -20,7 +20,8 @@ typedef struct SortingPlace {
 
 /* Call after sorting_sum_sets(). */
 SortingPlace sorting_place_of(const Sorting *sorting, const SortingLook *look);
-/* Returns the node of a thread, or NODE_NONE. For memory it uses `alone`, one without a node lives where it stays. */
+/* Returns the node a thread lives on, or NODE_NONE. For memory it uses `alone`, one without a home node may
+ * live where it stays. */
 NodeIx sorting_node_of(void *place, pid_t tid, bool alone);
 
 /* Whether a block rests (I7): it moved recently, would return to where it came from, or failed to move

@@ -18,8 +18,8 @@
 /* A block is shared if threads of several nodes use it and no node has this share of the use. */
 #define SHARED_PERMILLE 875U
 
-/* Interleaving begins when one in so many shared blocks is on the wrong node. It lasts, for all of them,
- * while they are most of what threads use. */
+/* Interleaving begins when more than 1/STRIPE_WORTH of the shared blocks are on the wrong node. It lasts, for
+ * all of them, while they are most of what threads use. */
 #define STRIPE_WORTH 4U
 
 /* Rounds in which memory of buddies waits for their node: the fast first ones, and some more. */

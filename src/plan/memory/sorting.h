@@ -84,12 +84,13 @@ int sorting_judge(Sorting *sorting, const SortingLook *look);
  * more. *ret borrows from `sorting`. */
 bool sorting_next(Sorting *sorting, const Process *process, PlanUse *ret);
 
-/* The request was accepted; or refused, and all moves of the judgement are dropped. Returns 0; or -ENOMEM,
- * and some memory that moves now will not rest. */
+/* sorting_taken(): the request was accepted. Returns 0; or -ENOMEM, and some memory that moves now will not
+ * rest. sorting_refused(): it was not, and all moves of the judgement are dropped. */
 int sorting_taken(Sorting *sorting, uint64_t now_usec);
 void sorting_refused(Sorting *sorting);
 
-/* The node of `nodes` for an interleaved block, by its address; the mover agrees (MoverOrder.to_nodes). */
+/* The node of `nodes` for an interleaved block, by its address, as the mover computes it
+ * (MoverOrder.to_nodes). */
 NodeIx sorting_stripe_node(hwloc_const_bitmap_t nodes, uint64_t address);
 
 /* Orders by block, then time; for the implementation. */

@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Interleaves the memory of running processes (P17). No process can set the memory policy of another, but
- * memory can be moved: the address of each 2 MB block names its node, so that all nodes get equal parts.
+/* Interleaves the memory of running processes (P17). No process can set another's memory policy, but memory
+ * can be moved: the address of each 2 MB block names its node, so that all nodes get equal parts.
  *
- * Mode=interleave asks for it. Under Mode=auto, when no evidence shows what threads use, it is done if a
- * process needs more CPUs than the node with nearly all of its memory has (EvenOut): some threads are then
- * local to this memory, and others remote from all of it. In evidence D two cases look alike:
+ * Mode=interleave asks for it. Mode=auto does it, without evidence of what threads use, if a process needs
+ * more CPUs than the node with nearly all of its memory has (EvenOut): some threads are then local to it, and
+ * others remote from all of it. In evidence D two cases look alike:
  *
  * - All threads use all of the memory, or each uses a part that the main thread touched first. The program
  *   finishes when a thread does that is remote from everything. Interleaved, all are equally fast.
- * - A few threads have most of the memory and are local to it. That is right, and interleaving makes them
- *   slower. To look like the first case, they must have three times as much of it as the other threads.
+ * - A few threads have most of the memory, and are local to it. That is right, and interleaving makes them
+ *   slower. To look like the first case, they must have three times as much as the others.
  *
  * Example: m is the share of the time that waits for local memory, r how much longer remote memory takes. Of
  * two threads on two nodes one takes 1, the other 1 - m + m r. Interleaved, both take 1 - m + m (1 + r) / 2.
- * With m = 1 and r = 2, 2 becomes 1.5: a program whose threads have equal work finishes in three quarters of
- * the time, as with memory that each thread touched itself. A server whose threads take work as they can goes
- * from (1 + 1 / 2) / 2 to 1 / 1.5, a ninth less. With m = 0.5 the program saves a sixth of the time, and the
- * server loses a twenty-fifth of its work. So it is done unless a policy says that the process is a server.
+ * With m = 1 and r = 2, 2 becomes 1.5: a program with equal work per thread finishes in three quarters of the
+ * time, as with memory that each thread touched itself. A server whose threads take work as they can goes
+ * from (1 + 1 / 2) / 2 to 1 / 1.5, a ninth less. With m = 0.5 the program gains a sixth of the time, and the
+ * server loses a twenty-fifth of the work. So it is done unless a policy says that the process is a server.
  *
- * Unevenness of up to a fiftieth of all memory is left alone, so at most one access in fifty goes to another
- * node. Some comes from blocks that are not full and from mappings that do not begin at a block; huge pages
- * of stacks, which are 8 MB apart, all go to one node. Memory that is uneven after a round of interleaving is
- * so for these reasons, or was allocated since. So each further round over the same nodes counts as in vain,
- * and the pause after it doubles. After a round that moved nothing, unevenness of that size is left alone.
+ * Unevenness of up to a fiftieth of all memory is left alone: at most one access in fifty goes to another
+ * node. Some comes from blocks that are not full and mappings that do not begin at one; huge pages of stacks,
+ * 8 MB apart, all go to one node. What is uneven after a round has these causes, or was allocated since. So
+ * each further round over the same nodes counts as in vain, and doubles the pause. After one that moved
+ * nothing, unevenness of that size is left alone.
  *
  * What it does badly: a block goes where its address says, not where memory is lacking. When two nodes become
- * three, two blocks of three move, where one would do. */
+ * three, two of three blocks move, where one would do. */
 
 #include "plan/memory/follow-internal.h"
 #include "plan/scan/gather.h"
 
 /* More than this many fourths of all memory on one node is nearly all. An even process on two nodes is as far
- * from that as one that lies on a single node. */
+ * from that as one on a single node. */
 #define MOST_FOURTHS 3U
 
 /* The memory must still be there a slow tick after the threads came. */
@@ -70,8 +70,8 @@ bool stripe_concerns(const Planner *p, const Process *process)
            (policy->mode == POLICY_MODE_AUTO && find_most(process, p->world->topology->n_nodes) >= 0);
 }
 
-/* CPU time of the process's threads, and below what the usable CPUs of a node can give; permille of one CPU.
- * The demand of the group would not do: of many processes with one thread each, each is local to its memory. */
+/* CPU time of the threads, and what the usable CPUs of a node can give; permille of a CPU. Not the demand of
+ * the group: of many single-threaded processes, each is local to its memory. */
 static uint64_t process_run(const Follow *f)
 {
     const World *world = f->p->world;
@@ -101,8 +101,7 @@ static bool is_wide(const Follow *f, int most)
     return run > limit ? true : follow_refuse(f, MECHANISM_STRIPE, PLAN_REASON_FITS_NODE, run, limit);
 }
 
-/* Whether this lasts, and is neither the start of the process nor the result of a recent migration; refuses
- * if not. */
+/* Whether this lasts, and is neither part of the start nor caused by our own moves; refuses if not. */
 static bool stays(const Follow *f)
 {
     const Process *process = f->process;
@@ -119,7 +118,7 @@ static bool stays(const Follow *f)
     return true;
 }
 
-/* Whether evidence shows what its threads use: each can then be placed next to that (P11). */
+/* Whether evidence shows what threads use: each can then be placed beside that (P11). */
 static bool is_seen(const Follow *f)
 {
     const World *world = f->p->world;
@@ -142,7 +141,7 @@ static bool may_even_out(const Follow *f)
     return is_wide(f, most) && stays(f);
 }
 
-/* Whether its cpuset lets it run on all nodes of f->to: memory on others would never be local. */
+/* Whether its cpuset reaches all these nodes: memory on others would never be local. */
 static bool reaches_all(const Follow *f)
 {
     const TopologyNode *nodes = f->p->world->topology->nodes;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Counts attempts by address, from round to round. A round goes by ascending address, so two lists are
- * enough: the list of earlier rounds is read while that of this round is written. */
+/* Counts attempts by address, from round to round. Rounds go by ascending address, so two lists are enough:
+ * that of earlier rounds is read while that of this round is written. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,24 +16,23 @@ typedef struct TriesEntry {
 typedef struct Tries {
     TriesEntry *list, *now; /* ascending */
     size_t n, capacity, n_now, capacity_now;
-    size_t at; /* entries of `list` before this were carried over or asked for */
+    size_t at; /* entries before this were carried over or asked for */
 } Tries;
 
 void tries_done(Tries *tries);
 
-/* Begins a round. Drops what a round that was not ended has written. */
+/* Begins a round. Drops what an unfinished one wrote. */
 void tries_begin(Tries *tries);
 
-/* Returns in *ret_n the attempts at `start`, which must not be below the last address asked for in this
- * round. Addresses in between keep their counts. That of `start` is kept only by tries_keep(), which must
- * come before the next call. 0 or -ENOMEM. */
+/* Gets the attempts at `start`, which must not be below the last address asked for in this round. Addresses
+ * in between keep their counts; `start` only by tries_keep(), before the next call. Returns 0 or -ENOMEM. */
 int tries_ask(Tries *tries, uint64_t start, uint32_t *ret_n);
 
 /* Remembers `n` attempts for the address asked for last; 0: none. Returns 0 or -ENOMEM. */
 int tries_keep(Tries *tries, uint64_t start, uint32_t n);
 
-/* Ends the round. What it wrote is now known, and addresses above the last one asked for keep their counts.
- * Returns 0; or -ENOMEM, and all counts are as before the round. */
+/* Ends the round: what it wrote is now known, and addresses above the last one asked for are unchanged.
+ * Returns 0; or -ENOMEM, and all is as before the round. */
 int tries_end(Tries *tries);
 
 /* Between rounds: takes back one attempt at each address in [start, end). */

@@ -18,8 +18,8 @@
 
 #include <string.h>
 
-/* A thread becomes busy at the first and idle below the second. Waiting counts: a thread that waits for the
- * mover of its memory has not stopped working. */
+/* A thread becomes busy at BUSY_PERMILLE and idle below IDLE_PERMILLE. Waiting counts: a thread that waits
+ * for the mover of its memory has not stopped working. */
 #define BUSY_PERMILLE 500U
 #define IDLE_PERMILLE 250U
 
@@ -56,7 +56,7 @@ bool memory_watch_wanted(const World *world, const Policy *policy, const Process
            policy->mode != POLICY_MODE_INTERLEAVE && !gather_is_undone(world, policy, process);
 }
 
-/* A single thread has several nodes to find an idle CPU on, but none of its own among them. */
+/* Whether threads have several nodes to choose from. A single thread has them only to find an idle CPU. */
 static bool has_choice(const Group *group, const Process *process)
 {
     return group && (group->roams || (group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1 &&
@@ -165,7 +165,7 @@ bool memory_watch_is_asked(const World *world, const Policy *policy, const Proce
            memory_watch_begins_early(world, policy, process);
 }
 
-/* While no thread has a node of its own, nothing to move means nothing. */
+/* While no thread has a node of its own, a judgement without moves means nothing. */
 bool memory_watch_is_awaited(const MemoryWatch *watch, const World *world, const Policy *policy,
                              const Process *process)
 {

@@ -9,7 +9,7 @@
 #include "plan/scan/pace.h"
 #include "plan/scan/scan.h"
 
-/* How long memory waits for evidence of its users before it follows its home without. */
+/* How long memory waits for evidence of its users before it follows its home anyway. */
 #define MEMORY_WATCH_AWAIT_USEC 5000000U
 
 /* The state of one process. */
@@ -43,9 +43,9 @@ bool memory_watch_wanted(const World *world, const Policy *policy, const Process
 /* How long a first home may be put off: less than LOAD_YOUNG_USEC, so that it then need not wait for a slow tick. */
 #define MEMORY_WATCH_FIRST_USEC 1500000U
 
-/* Whether the first home waits for this knowledge: with Mode=auto, for a new process with several placeable
- * threads that want more than may press on one node without a reason (P5), and with memory on several nodes,
- * as when each thread touched its own first (P4). A small home would gather that memory for nothing. */
+/* Whether the first home waits until the users of memory are known: with Mode=auto, for a new process with several
+ * placeable threads that want more than may press on one node without a reason (P5), and with memory on several
+ * nodes, as when each thread touched its own first (P4). A small home would gather that memory for nothing. */
 bool memory_watch_precedes_home(const World *world, const Policy *policy, const Process *process);
 /* Whether sampling need not wait for a slow tick or a home: it precedes the home, or the process has so many
  * threads that it is likely to get all nodes. Its threads get a node each as soon as their use is seen. */
