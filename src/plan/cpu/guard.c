@@ -9,12 +9,12 @@
  *   BackoffMax passes are left out. A lend, a veto, and the end of all waiting reset it;
  * - at most one pass a tick: a plan computed twice in one tick must not count as two tries (I9).
  *
- * A recalled CPU cools down. Otherwise an owner that wakes every few seconds would pay the delay of a recall
- * each time. The first cool-down is MinResidencySec=, as for a thread that moved. If the owner is back before
- * the lease has lasted as long as the last cool-down, the length doubles, up to BackoffMax times
- * MinResidencySec=. After a lease several times as long as the first cool-down, it is shorter by that factor,
- * because the recall costs the owner a small part of that time. Example with 2 s: owner back after 1 s of
- * lease: 2 s; after 1 s again: 4 s; after 1 s: 8 s; then only after 20 s: 0.2 s. */
+ * A CPU recalled for its owner cools down. Otherwise an owner that wakes every few seconds would pay the
+ * delay of a recall each time. The first cool-down is MinResidencySec=, as for a thread that moved. If the
+ * owner is back before the lease has lasted as long as the last cool-down, the length doubles, up to
+ * BackoffMax times MinResidencySec=. After a lease several times as long as the first cool-down, it is
+ * shorter by that factor, because the recall costs the owner a small part of that time. Example with 2 s:
+ * owner back after 1 s of lease: 2 s; after 1 s again: 4 s; after 1 s: 8 s; then only after 20 s: 0.2 s. */
 
 #include "plan/planner.h"
 

@@ -10,7 +10,7 @@
 /* Instructions per cycle mostly differ by less from one count to the next; permille. A choice of ours. */
 #define NOISE_PERMILLE 150U
 
-/* Parts of all memory. Less can hardly make a process slower, or lies there by chance. */
+/* 1/OUTSIDE_PART of all memory: less can hardly make a process slower, or lies there by chance. */
 #define OUTSIDE_PART 4U
 #define MUCH_PART    2U /* of an equal part for each node with CPUs */
 

@@ -31,15 +31,15 @@
 #include "plan/scan/converge.h"
 
 /* The local share must drop by a tenth, and by three standard deviations of as many coin tosses: of 16 blocks
- * 8 may be local and 13 by chance, of 64 32 and 44. */
+ * 8 may be local, and by chance 13; of 64 blocks 32 and 44. */
 #define FEWER_PERMILLE 100U
 #define CERTAIN        UINT64_C(2250000)
 
-/* Share used locally, from which on memory counts as come together. */
+/* Memory that has come together is used locally to at least this share. */
 #define NEAR_PERMILLE 900U
 
-/* Once a process has settled, rounds take one part in so many of a CPU's time; less once it has come together
- * on a node, since what could be learnt would not move it. Choices of ours. */
+/* Rounds of a settled process take at most 1/SETTLED_COST_RATIO of a CPU's time; 1/TOGETHER_COST_RATIO once
+ * its memory has come together on a node, since what could be learnt would not move it. Choices of ours. */
 #define SETTLED_COST_RATIO  200U
 #define TOGETHER_COST_RATIO 1000U
 

@@ -22,7 +22,7 @@
 typedef struct ScanPace {
     uint64_t period_usec;   /* from the last round to the next; 0: first rounds */
     uint32_t n_rounds;      /* first rounds, and others counted as such; stops at SCAN_PACE_LEARN_ROUNDS */
-    uint32_t near_permille; /* largest share used from its own node since the process began anew */
+    uint32_t near_permille; /* largest share of memory used from its own node since that last dropped */
     uint64_t moved_usec;    /* time of the last known move */
 } ScanPace;
 
@@ -34,7 +34,7 @@ typedef struct ScanPaceRound {
         n_far; /* used from the node it lies on, and the rest; active nodes (P12) do not count here */
     uint64_t cost_usec; /* time of the process, or ours if that is more; 0: not known */
     uint32_t strength;  /* of convergence, 0..CONVERGE_ONE (P16) */
-    bool learning;      /* users of much memory are not known yet, or memory is moving to them */
+    bool learning;      /* users of much memory are not known yet, or memory moves to them */
 } ScanPaceRound;
 
 /* Call after a round. The first ones keep their pace, whatever the range. Then the period starts at the start of

@@ -25,7 +25,7 @@ typedef struct ScanPeriodRange {
     uint64_t max_usec;
 } ScanPeriodRange;
 
-/* The range for a process with so much resident memory. */
+/* The range for a process with this much resident memory. */
 ScanPeriodRange scan_period_range(const ScanPeriodLimits *limits, uint64_t rss_bytes);
 
 /* Accesses seen since the period was last adapted, each below 2^60. */
@@ -36,6 +36,6 @@ typedef struct ScanPeriodSeen {
 } ScanPeriodSeen;
 
 /* Returns the next period. It doubles if nothing was seen or moves failed. Otherwise tenths are added if 70 %
- * or more are private, or else local, and subtracted if fewer are. The kernel also takes all remote and
- * private accesses for nothing seen, because it tests local and shared ones. */
+ * or more of the accesses are private, or else local, and subtracted if fewer are. The kernel tests local and
+ * shared accesses, and so takes all remote and private ones for nothing seen. */
 uint64_t scan_period_adapt(const ScanPeriodRange *range, uint64_t period_usec, const ScanPeriodSeen *seen);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* How much processes wait for memory, by counters of the processor: who is counted when, and what that says
- * (P15). It finds processes that use much memory but fetch little of it: they may be anywhere.
+/* How much processes wait for memory, by counters of the processor: which threads are counted when, and what
+ * that says (P15). It finds processes that use much memory but fetch little of it: they may be anywhere.
  *
  * A miss of the last-level cache takes about 100 ns, 300 cycles at 3 GHz. A thread with several misses in
  * flight waits less than their sum. So the estimate is an upper bound and used only as that: processes with
