@@ -256,7 +256,7 @@ static int note_tried(Judge *judge, const Unit *unit, BlocksVerdict *verdict)
  * A judgement
  */
 
-/* Adds a move, and counts it in `memory` at once for the blocks judged after it. */
+/* Adds a move. Once `memory` is summed up, it counts there for the blocks judged after it. */
 static int add_move(Blocks *blocks, const Unit *unit)
 {
     BlocksRange *last = blocks->n_moves > 0 ? &blocks->moves[blocks->n_moves - 1] : NULL;

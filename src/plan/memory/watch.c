@@ -63,7 +63,8 @@ static bool has_choice(const Group *group, const Process *process)
                                       (group->n_tasks > 1 || process->n_threads > 1)));
 }
 
-/* Whether to find out if threads on one node share memory: they press on it more than P5 allows without a reason. */
+/* Whether to find out if threads share memory: they press on the memory of their home more than P5 allows
+ * without a reason. */
 static bool is_reason_asked(const World *world, const Group *group, const Process *process)
 {
     return rule_holds(world, ABLATION_ALONE) && group && group->home && process->n_threads > 1 &&

@@ -38,8 +38,8 @@
 /* Memory that has come together is used locally to at least this share. */
 #define NEAR_PERMILLE 900U
 
-/* Rounds of a settled process take at most 1/SETTLED_COST_RATIO of a CPU's time; 1/TOGETHER_COST_RATIO once
- * its memory has come together on a node, since what could be learnt would not move it. Choices of ours. */
+/* The period of a settled process is at most this many times the cost of a round; longer once its memory has
+ * come together on a node, since what could be learnt would not move it. Choices of ours. */
 #define SETTLED_COST_RATIO  200U
 #define TOGETHER_COST_RATIO 1000U
 
