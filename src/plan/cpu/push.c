@@ -14,9 +14,9 @@
  * for a waiting thread that may use only some CPUs of the node: which one is freed is not ours to choose.
  *
  * A thread is pushed only if it runs all the time, on two ticks, and is still there when the push is made;
- * only to a core whose CPUs are all idle on both and that nobody waits for; not while its own node has an
- * idle core; not in a plan that changes homes; and not again within MinResidencySec=. Pushes are moves across
- * nodes, with their limits. */
+ * only to a core whose CPUs are all idle on both ticks and that no thread waits for; not while its own node
+ * has an idle core; not in a plan that changes homes; and not again within MinResidencySec=. Pushes are moves
+ * across nodes, with their limits. */
 
 #include "plan/planner.h"
 
@@ -24,7 +24,7 @@
 
 #define MECHANISM 4 /* P4 */
 
-/* From this share of a tick on, threads and CPUs are never idle; the rest is for interrupts. */
+/* A thread or CPU busy for this part of a tick counts as never idle: the rest is for interrupts. */
 #define BUSY_PERMILLE 900U
 
 static bool runs_steadily(const Task *task)
