@@ -83,9 +83,9 @@ typedef struct BlocksThreads {
  * owners live, one or several. With two_stage it must have been touched in BLOCKS_SURE_ROUNDS rounds;
  * TOUCHES_ROUNDS_MIN are enough if few blocks of the process are used from several nodes, and one if its
  * threads work apart. Where many blocks are used from several nodes, a block that threads of one node share
- * moves only if that matches memory and use better. So threads on different nodes each get their own memory,
- * and what they share stays. Call once per round, and not while moves of the last judgement are in flight: a
- * block still elsewhere counts as tried. Returns 0; or -ENOMEM, and nothing is to be moved. */
+ * moves only if that matches memory and use better by a quarter. So threads on different nodes each get their
+ * own memory, and what they share stays. Call once per round, and not while moves of the last judgement are
+ * in flight: a block still elsewhere counts as tried. Returns 0; or -ENOMEM, and nothing is to be moved. */
 int blocks_judge(Blocks *blocks, const Touches *touches, const MemoryRegions *regions,
                  const BlocksRules *rules, const BlocksThreads *threads);
 

@@ -22,7 +22,7 @@ typedef struct Follow {
     const Group *group;
     const PlannerGroup *g;
     const Policy *policy;
-    PlanRule rule;          /* why it moves; stripe_is(): it is interleaved */
+    PlanRule rule;          /* why memory moves; if stripe_is(), it is interleaved */
     uint64_t outside_bytes; /* that lie where they should not */
     uint64_t few_bytes;     /* up to this many are not worth a move */
     CpuMask from, to;       /* NodeIx */

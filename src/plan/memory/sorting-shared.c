@@ -88,7 +88,7 @@ static bool is_free(const SortingPlace *place, const Task *task)
            task->home_node.i < 0 && place->only.i < 0;
 }
 
-/* The first thread of a user's set; NULL: the set is open, or too large for a node of the home. */
+/* The first thread of a user's set; NULL: it has none, or the set is open or too large for a node of the home. */
 static const TouchThread *set_of(const SortingPlace *place, pid_t tid)
 {
     const Touches *touches = place->look->touches;

@@ -5,8 +5,8 @@
  * without a node uses goes where this thread has run for a while.
  *
  * sorting-shared.c handles memory that threads of several nodes share. A block at which only one thread was
- * seen waits for another user, or until it is known to be private (plan/memory/blocks.h): scattered in the
- * shared memory of a database is what each of its threads has alone, and uses most.
+ * seen waits for another user, or until it is known to be private (plan/memory/blocks.h): the memory that a
+ * database shares also holds what each of its threads has alone, and uses most.
  *
  * Example: 48 blocks on node 0, 20 of them of a thread that lives on node 1, 20 of one on node 0, and 8 of
  * both. The 20 go to node 1 in one request; 8 of 48 is not most, and they stay. */
