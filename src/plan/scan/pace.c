@@ -59,7 +59,7 @@ static ScanPeriodRange range_for(const ScanPaceRound *round)
     return range;
 }
 
-/* Whether the local share has dropped. */
+/* Whether the local share has dropped. Updates pace->near_permille. */
 static bool has_left(ScanPace *pace, const ScanPaceRound *round)
 {
     uint64_t n = round->n_near + round->n_far, fewer;

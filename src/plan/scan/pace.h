@@ -46,11 +46,11 @@ void scan_pace_round(ScanPace *pace, const ScanPaceRound *round);
 /* First rounds begin again: threads have started or stopped working, and what was found says little now. */
 void scan_pace_restart(ScanPace *pace);
 
-/* The home, or the node of a thread, last changed at that time (0: never). If that is news, the next round
- * comes as soon as at the start of the range. */
+/* The home, or the node of a thread, last changed at `moved_usec` (0: never). If that is news, the period is cut to
+ * the start of the range. */
 void scan_pace_moved(ScanPace *pace, const ScanPeriodRange *range, uint64_t moved_usec);
 
-/* That time for a process of this group. */
+/* When the home, or the node of a thread, last changed for a process of this group. */
 uint64_t scan_pace_moved_usec(const Group *group);
 
 uint64_t scan_pace_usec(const ScanPace *pace);

@@ -165,7 +165,7 @@ static bool is_left(const Step *step, const MemoryRegion *region)
  * Ranges
  */
 
-/* End of a range from `start` with `budget` bytes left; rounded up, so that each step gets on. */
+/* End of a range from `start` with `budget` bytes left; rounded up, so that each step makes progress. */
 static uint64_t end_of(const MemoryRegion *region, uint64_t start, uint64_t budget)
 {
     uint64_t end;
