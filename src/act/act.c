@@ -93,7 +93,7 @@ int act_compact(Act *act)
         r = lineage_adopt_all(act, &lineage);
     if (r == 0)
         r = journal_compact(act->journal, lineage.processes, lineage.n);
-    if (r < 0) { /* not again in every tick, but when as much has come together once more */
+    if (r < 0) { /* not in every tick, but once as much has accumulated again */
         act->journal->n_kept = act->journal->n_processes;
         act->journal->n_lines = 0;
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Carrying out a Plan, and taking everything back. The only room that changes anything on the machine.
+/* Carrying out a Plan, and undoing everything. The only room that changes anything on the machine.
  *
- * Every change is in the journal before it is made (I3); what cannot be written down is not done. */
+ * Every change is in the journal before it is made (I3). What cannot be recorded is not done. */
 
 #include "act/orders.h"
 #include "plan/plan.h"
@@ -12,229 +12,236 @@
 
 typedef struct Act Act;
 
-/* How effects reach the machine. All functions return 0, a negative errno for what broke, or a positive
- * ActResult. */
+/* How effects reach the machine. Functions that return int return 0, a negative errno for what broke, or a
+ * positive ActResult. */
 typedef enum ActResult {
-    ACT_E_GONE = 1, /* the task exited, or its number belongs to another one now */
-    ACT_E_REFUSED,  /* for good: EPERM, EACCES, EINVAL */
-    ACT_E_RETRY,    /* for now: ENOMEM, EBUSY, EAGAIN */
-    ACT_E_CUT,      /* set, but the kernel gave it less than asked: its cpuset is narrower */
-    ACT_E_CORRUPT,  /* of act_new() only: the journal was damaged */
+    ACT_E_GONE = 1, /* the task exited, or its ID has been reused */
+    ACT_E_REFUSED,  /* permanent: EPERM, EACCES, EINVAL */
+    ACT_E_RETRY,    /* transient: ENOMEM, EBUSY, EAGAIN */
+    ACT_E_CUT,      /* set, but the kernel gave less than asked, because the cpuset is narrower */
+    ACT_E_CORRUPT,  /* act_new() only: the journal was damaged */
 } ActResult;
 
-/* How a process is related to others; what a child can have inherited a mask by. */
+/* How a process is related to others, which decides from whom it can have inherited a mask. */
 typedef struct ActProcess {
     pid_t pid, parent, pgrp, session;
     uint64_t start_ticks;
-    int32_t cpu; /* where it runs, or ran last */
-    bool ended;  /* or about to: it is exiting, or its parent has not asked for its status yet */
+    int32_t cpu; /* where it runs, or last ran */
+    bool ended;  /* or about to: it is exiting, or is a zombie */
 } ActProcess;
 
-/* Where a process is: a number that two processes have in common when they are in the same cgroups. */
+/* The cgroups of a process as a number, which is equal for processes in the same cgroups. */
 #define ACT_PLACE_UNKNOWN 0U
 #define ACT_PLACE_ROOT    1U /* in the root of every hierarchy */
 
-/* A point in time that tells apart tasks born before and after it. */
+/* A point in time that separates the tasks born before it from those born after. */
 typedef struct ActBirthMark {
     uint64_t ticks; /* since boot, in the unit of start times */
-    pid_t last;     /* the last task number given out */
+    pid_t last;     /* the last task ID allocated */
 } ActBirthMark;
 
-/* A quick walk over all processes. */
+/* A fast walk over all processes. */
 typedef struct ActWalk {
-    /* Whether a process whose first thread has this mask is of interest. Nothing else is known of it yet: who
-     * bears the number now may not be who was listed. */
+    /* Whether a process whose first thread has this mask is of interest. Nothing else is known of it yet, and
+     * its PID may have been reused since it was listed. */
     bool (*wants)(void *userdata, hwloc_const_bitmap_t mask);
     void (*visit)(void *userdata, const ActProcess *process);
     void *userdata;
-    size_t n_gone;       /* set: listed, but gone before they were looked at */
-    uint64_t until_usec; /* it is broken off then, by CLOCK_MONOTONIC; 0: never */
+    size_t n_gone;       /* set: processes listed, but gone before they were read */
+    uint64_t until_usec; /* when the walk is broken off, CLOCK_MONOTONIC; 0: never */
 } ActWalk;
 
-/* A quick walk over the threads of one process, in as many calls as it takes: of a hundred thousand only those are
- * read whose mask is of interest. Whoever is born or ends between two calls may be missed, and nobody is met twice
- * but for that. */
+/* A fast walk over the threads of one process, in as many calls as it takes. Only threads whose mask is of
+ * interest are read any further. If threads start or end between two calls, some may be missed or visited
+ * twice. */
 typedef struct ActThreadWalk {
     pid_t pid;
     uint64_t start_ticks;
     bool (*wants)(void *userdata, hwloc_const_bitmap_t mask);
     void (*visit)(void *userdata, TaskKey task);
     void *userdata;
-    size_t n_max; /* looked at in one call; 0: all that are left */
-    bool more;    /* set: another call goes on */
-    int fd;       /* of the walk; -1 before the first call and when there is no more */
-    size_t at;    /* the same, where there are no descriptors */
+    size_t n_max; /* threads looked at in one call; 0: all that are left */
+    bool more;    /* set: another call continues */
+    int fd;       /* of the walk; -1 before the first call and at the end */
+    size_t at;    /* position, for ops without a descriptor */
 } ActThreadWalk;
 
 typedef enum ActForkState {
     ACT_FORK_NO,
     ACT_FORK_RUNNING, /* perhaps: it runs or waits for a CPU */
     ACT_FORK_BLOCKED, /* perhaps: it sleeps uninterruptibly */
-    ACT_FORK_INSIDE,  /* it does, and waits in the call */
+    ACT_FORK_INSIDE,  /* certainly: it sleeps inside the call */
 } ActForkState;
 
-/* Whether a thread may be in the middle of making a child. Times in the unit of start times. */
+/* Whether a thread may be inside fork(2) or clone(2). Times are in the unit of start times. */
 typedef struct ActFork {
     ActForkState state;
-    uint64_t ticks; /* CPU time it has used */
-    /* More of it than fork(2) takes, with as much memory as it has to copy page tables of. */
+    uint64_t ticks; /* CPU time used */
+    /* Upper bound on the CPU time of one fork(2), by the page tables it has to copy. */
     uint64_t most_ticks;
 } ActFork;
 
 typedef struct ActOps {
-    bool changes; /* false: nothing reaches the machine, and nothing is journalled */
-    /* CPUs that are online: masks are compared within them, since the kernel shows no others. */
+    bool changes; /* false: nothing reaches the machine or the journal */
+    /* Online CPUs. Masks are compared within them, since the kernel shows no others. */
     int (*get_online)(void *context, hwloc_bitmap_t ret);
-    /* CPUs that the kernel's command line isolates: in every cpuset, and in nobody's mask who did not ask for them. */
+    /* CPUs isolated on the kernel's command line. They are in every cpuset, but only in masks of tasks that
+     * asked for them. */
     int (*get_isolated)(void *context, hwloc_bitmap_t ret);
-    /* CPUs that its cpuset leaves to a thread; -ENOENT when nothing says so. */
+    /* The CPUs that its cpuset leaves a thread; -ENOENT if that cannot be found out. */
     int (*get_cpuset)(void *context, pid_t tid, hwloc_bitmap_t ret);
     int (*get_mask)(void *context, TaskKey task, hwloc_bitmap_t ret);
-    /* Sets the mask of one thread; `via`, unless NULL, is set just before, to force the thread onto those
-     * CPUs. When `via` was set and `mask` could not be, `via` stays. An infinite `mask` means all there are.
-     */
+    /* Sets the mask of one thread. If `via` is not NULL, that mask is set just before, to force the thread
+     * onto those CPUs; it stays if `mask` then cannot be set. An infinite `mask` means all CPUs. */
     int (*set_mask)(void *context, TaskKey task, hwloc_const_bitmap_t via, hwloc_const_bitmap_t mask);
-    /* Thread numbers of a process and their start times, malloc'd; ACT_E_GONE when it exited. */
+    /* TIDs and start times of the threads of a process, malloc'd; ACT_E_GONE if it exited. */
     int (*list_threads)(void *context, pid_t pid, uint64_t start_ticks, TaskKey **ret, size_t *ret_n);
-    /* Visits those that are wanted; ACT_E_GONE when the process exited. */
+    /* Visits the wanted threads; ACT_E_GONE if the process exited. */
     int (*walk_threads)(void *context, ActThreadWalk *walk);
-    /* All processes, ascending pid, malloc'd. */
+    /* All processes by ascending PID, malloc'd. */
     int (*list_processes)(void *context, ActProcess **ret, size_t *ret_n);
-    /* Visits those that are wanted one by one as they are met, so that little time goes by in between. -ETIMEDOUT when
-     * it was broken off. */
+    /* Visits each wanted process as soon as it is listed, so that little time passes in between. -ETIMEDOUT
+     * if it was broken off. */
     int (*walk)(void *context, ActWalk *walk);
-    /* One task by its number; of a thread that leads no process, `pid` is the thread's number, `parent` its
-     * process's parent. */
+    /* One task by its ID. For a thread that does not lead its process, `pid` is its TID, and `parent` is the
+     * parent of its process. */
     int (*read_process)(void *context, pid_t pid, ActProcess *ret);
-    /* ACT_PLACE_..., or a larger number; ACT_E_GONE of one that is exiting: it is in no cgroup any more. */
+    /* ACT_PLACE_..., or a larger number; ACT_E_GONE if the process is exiting and no longer in any cgroup. */
     int (*get_place)(void *context, pid_t pid, uint64_t *ret);
-    /* Whether it is the first process of a PID namespace, which adopts orphans. */
+    /* Whether this is the first process of a PID namespace, which adopts orphans. */
     bool (*is_first)(void *context, pid_t pid);
     int (*birth_mark)(void *context, ActBirthMark *ret);
     int (*may_fork)(void *context, TaskKey task, ActFork *ret);
-    /* Whether the task of this number, the same or a successor, waits in fork(2), as far as that is seen without
-     * touching its memory. Who reads the times of one that is exiting may have to take its memory down in its place,
-     * which in a storm of forks takes as long as all that wait for the same locks. */
+    /* Whether the task with this ID, possibly a successor, sleeps inside fork(2), as far as that shows
+     * without using its memory map. Reading the CPU times of an exiting task can leave the reader to tear
+     * down its memory. In a fork storm that waits for the same contended locks. */
     bool (*waits_in_fork)(void *context, TaskKey task);
 } ActOps;
 
-/* The real thing: sched_setaffinity(2) on the tasks below the root's /proc, start time checked before and
- * after. The context is an `int *`, the descriptor of the root; act_new() supplies its own when it is given
- * NULL. */
+/* The real machine: sched_setaffinity(2) on the tasks in /proc below the root. Start times are checked
+ * before and after. The context is an `int *`, the descriptor of the root; given NULL, act_new() supplies
+ * its own. */
 extern const ActOps act_ops_affinity;
-/* Reads masks as above, changes nothing (I11). */
+/* Reads masks as above, and changes nothing (I11). */
 extern const ActOps act_ops_dry_run;
 
 typedef struct ActStatistics {
-    uint64_t n_set_mask;        /* mask changes made */
-    uint64_t cost_usec;         /* spent in them */
-    uint64_t n_left;            /* threads that releases left as somebody else pinned them */
-    uint64_t n_slices;          /* calls that left something for the next one */
-    uint64_t slice_threads_max; /* threads gone through in one of them */
+    uint64_t n_set_mask;        /* masks changed */
+    uint64_t cost_usec;         /* time spent on them */
+    uint64_t n_left;            /* threads that releases left alone because somebody else had pinned them */
+    uint64_t n_slices;          /* slices that left work for the next one */
+    uint64_t slice_threads_max; /* most threads handled in one slice */
 } ActStatistics;
 
-/* `journal_path` NULL: no journal (only with ops that change nothing; with these the journal is never
- * opened). `root_fd` is borrowed. The journal's directory must exist.
+/* `journal_path` NULL: no journal, allowed only with ops that change nothing; these never open one. `root_fd`
+ * is borrowed. The journal's directory must exist.
  *
- * Returns 0 or -errno; then, if the journal is the reason, *ret_error is a malloc'd sentence naming the file,
- * else NULL: -EPERM for a file that somebody else could have written or may write. ACT_E_CORRUPT: *ret_error
+ * Returns 0 or -errno. If the journal is the reason, *ret_error is then a malloc'd sentence naming the file,
+ * else NULL. -EPERM: somebody else could have written the file, or may write it. ACT_E_CORRUPT: *ret_error
  * says which line is damaged ("FILE:LINE: expected ..."), the damaged file is kept as FILE.corrupt, and *ret
- * is valid and holds every entry that could be read: call act_restore(), report, and exit. */
+ * is valid and holds every entry that could be read. Call act_restore(), report, and exit. */
 int act_new(const ActOps *ops, void *context, int root_fd, const char *journal_path, Act **ret,
             char **ret_error);
-/* Who carries out orders to move memory; borrowed, and needed as long as plans are executed. NULL, as at the start:
- * they are skipped. */
+/* Sets where migration requests go. Borrowed, and needed as long as plans are executed. NULL, the initial
+ * value: requests are skipped. */
 void act_set_orders(Act *act, Orders *orders);
 
-/* Whether what is in the journal is to stay when this process has ended (KeepOnStop=): said by the one that stops,
- * taken back by the next that places. act_note_kept() returns 0 or -errno when it could not be written down. */
+/* Whether the changes in the journal are to outlive this process (KeepOnStop=). The stopping daemon sets
+ * this, and the next one that places clears it. act_note_kept() returns 0, or -errno if it could not be
+ * written. */
 bool act_kept(const Act *act);
 int act_note_kept(Act *act, bool kept);
 
-/* What a daemon that is gone has left in place. */
+/* What a dead daemon has left in place. */
 typedef struct ActLeftover {
-    size_t n_threads; /* with a mask of its */
-    size_t n_cgroups; /* with a cpuset or memory nodes of its, or perhaps so */
-    bool kept;        /* it meant to */
+    size_t n_threads; /* with one of its masks */
+    size_t n_cgroups; /* that have, or may have, a cpuset or memory nodes from it */
+    bool kept;        /* left on purpose */
 } ActLeftover;
 
-/* How many processes and cgroups a journal has entries of, whether or not they exist: for one that is about another PID
- * namespace. Return as act_leftover(). */
+/* Counts the processes and cgroups in a journal, whether or not they exist: for a journal about another PID
+ * namespace. Returns as act_leftover(). */
 int act_count_journal(int root_fd, const char *journal_path, size_t *ret, char **ret_error);
 
-/* Counts that: reads a journal and the machine, and changes and makes nothing. Without a journal all
- * is 0. `ops` change nothing. 0, or -errno with a sentence in *ret_error or NULL, as act_new(). */
+/* Counts what is left by reading a journal and the machine. Changes and creates nothing; `ops` must change
+ * nothing. Without a journal all is 0. Returns 0, or -errno with *ret_error as in act_new(). */
 int act_leftover(const ActOps *ops, void *context, int root_fd, const char *journal_path, ActLeftover *ret,
                  char **ret_error);
 
-/* Closes the journal; does not restore. */
+/* Closes the journal. Does not restore. */
 Act *act_free(Act *act);
 DEFINE_CLEANUP(Act *, act_free)
 
-/* Carries the plan out in order; writes one outcome per action. Process-wide actions go over the thread
- * directory until a pass finds no thread without the mask, since threads are born meanwhile; a thread whose
- * mask is neither `from` nor one of ours is somebody else's and left alone, and FOREIGN is the outcome only
- * if all of them are. Call it in every tick, also with an empty plan: it looks after what earlier moves left
- * behind (act/masks/passage.h). Returns 0, or -ENOMEM (every action that was not tried has outcome RETRY then). */
+/* Carries out the plan in order and writes one outcome per action. A process-wide action makes passes over
+ * the thread directory until one changes nothing, since threads are born meanwhile. A thread whose mask is
+ * neither `from` nor one of the daemon's belongs to somebody else and is left alone; the outcome is FOREIGN
+ * only if that holds for all threads. Call it in every tick, even with an empty plan: it also cleans up after
+ * earlier moves (act/masks/passage.h). Returns 0, or -ENOMEM; then every action that was not tried has
+ * outcome RETRY. */
 int act_execute(Act *act, const World *world, const Plan *plan, PlanOutcome *outcomes);
 
-/* The same, as far as a tick can spare the time: until ACT_SLICE_TICK_USEC after it began (World.now), but for
- * ACT_SLICE_USEC, and for ACT_SLICE_THREADS threads at most. What is not begun is RETRY. A process of more than
- * ACT_SLICE_LARGE threads is gone through thread by thread, of those that the World says the action is for; what
- * became of these says act_parts(), and as long as there are more the outcome is PARTLY. Nothing is remembered of
- * it: the next plan asks for the rest, or for something else. Children of released processes are put back by later
- * calls, a step in each. */
+/* Does the same within one slice of time. The slice ends ACT_SLICE_TICK_USEC after the tick began
+ * (World.now), but lasts at least ACT_SLICE_USEC and covers at most ACT_SLICE_THREADS threads. Actions not
+ * begun get RETRY. A process of more than ACT_SLICE_LARGE threads is handled thread by thread, for those
+ * threads of the World that the action is for; act_parts() has their outcomes, and the action's outcome is
+ * PARTLY while threads remain. Nothing is remembered: the next plan asks for the rest, or for something else.
+ * Later calls restore the children of released processes, one step each. */
 #define ACT_SLICE_TICK_USEC 50000U
 #define ACT_SLICE_USEC      15000U
 #define ACT_SLICE_THREADS   2048U
 #define ACT_SLICE_LARGE     256U
 int act_execute_slice(Act *act, const World *world, const Plan *plan, PlanOutcome *outcomes);
 
-/* Of the last act_execute_slice(): for plan_commit_parts(). Valid until the next. */
+/* The outcomes by thread of the last act_execute_slice(), for plan_commit_parts(). Valid until the next
+ * one. */
 const PlanPart *act_parts(const Act *act, size_t *ret_n);
-/* Whether it left something for the next one, which is to come soon and to look at homes, too. */
+/* Whether the last slice left work. The next one should then come soon, and its plan should include homes. */
 bool act_unfinished(const Act *act);
-/* Judges processes that have begun since the last call, by the rule at the head of act/undo/lineage.c: those that
- * were born with a mask of ours are written down as heirs of the ones they have it from, those whose user chose the
- * same mask as strangers. Call it after each discovery. Returns 0 or -ENOMEM. */
+/* Judges processes that have begun since the last call, by the rule at the head of act/undo/lineage.c. A
+ * process that was born with one of the daemon's masks is recorded as an heir of the process that it
+ * inherited the mask from. If its user chose the same mask, it is recorded as a stranger. Call it after each
+ * discovery. Returns 0 or -ENOMEM. */
 int act_follow_births(Act *act, const TaskKey *processes, size_t n);
 
-/* Whose masks are put back. */
+/* Selects the processes to restore. */
 typedef struct ActSelection {
-    /* `workload`: the one that it, or whoever it has its mask from, was placed for, as far as that is known. */
+    /* `workload`: the workload that the process, or the process it inherited its mask from, was placed for;
+     * NULL if not known. */
     bool (*wants)(void *userdata, pid_t pid, const char *workload);
     void *userdata;
 } ActSelection;
 
-/* Puts back the masks of everything in the journal, or only of selected processes (`selection` not NULL): also of
- * children that inherited theirs. Counts threads put back in *ret_restored and threads left as somebody else pinned
- * them in *ret_left (both may be NULL). Returns 0, or -errno when something could not be put back, -ETIMEDOUT when a
- * task stayed in a call that may bear a child with a mask of ours: it stays in the journal then. */
+/* Restores the masks of everything in the journal, or only of selected processes (`selection` not NULL),
+ * including children that inherited their mask. *ret_restored counts threads restored, and *ret_left threads
+ * left alone because somebody else had pinned them; both may be NULL. Returns 0, or -errno if something could
+ * not be restored. -ETIMEDOUT: a task stayed inside a call that may yield a child with one of the daemon's
+ * masks; nothing is then removed from the journal. */
 int act_restore(Act *act, const ActSelection *selection, size_t *ret_restored, size_t *ret_left);
 
-/* The same and, as long as it says that tasks were born faster than it could look, again. Of
- * several tries the threads put back are added up, and those left are the last try's. */
+/* Calls act_restore(), and once more if that soon returns -EAGAIN, for example because tasks were born faster
+ * than it could look. *ret_restored is the sum of both tries, *ret_left the count of the last. Neither may be
+ * NULL. */
 int act_restore_persistently(Act *act, const ActSelection *selection, size_t *ret_restored, size_t *ret_left);
 
-/* The same for processes of very many threads, step by step with each act_execute_slice(): begins with all fences,
- * and goes on with the threads and children of the selected processes. To be called when nothing in the World is
- * under our masks any more; over when act_is_restoring() says no. Returns 0, or -errno when some fence could not be
- * taken down. */
+/* Restores processes with very many threads step by step. This call takes down all fences; each
+ * act_execute_slice() then continues with the threads and children of the selected processes, until
+ * act_is_restoring() returns false. Call it when no task of the World has one of the daemon's masks. Returns
+ * 0, or -errno if a fence could not be taken down. */
 int act_restore_slowly(Act *act, const ActSelection *selection);
 /* The same without fences. */
 void act_search(Act *act, const ActSelection *selection);
 bool act_is_restoring(const Act *act, const ActSelection *selection);
-/* The first -errno of what could not be put back that way since the last call, or 0. */
+/* The first -errno of such a restore since the last call, or 0. */
 int act_restoring_error(Act *act);
 
-/* Fences: cpusets of whole cgroups around what the masks say; see act/fence/fence.h. */
+/* Fences: cpuset confinement of whole cgroups, in addition to masks; see act/fence/fence.h. */
 
 typedef enum ActFenceKind {
     ACT_FENCE_NONE,
-    ACT_FENCE_UNIT,    /* AllowedCPUs= of a unit, by its service manager */
-    ACT_FENCE_CGROUP2, /* cpuset.cpus of a cgroup nobody else manages */
+    ACT_FENCE_UNIT,    /* AllowedCPUs= of a unit, set through its service manager */
+    ACT_FENCE_CGROUP2, /* cpuset.cpus of a cgroup that nobody else manages */
     ACT_FENCE_CGROUP1,
-    ACT_FENCE_CPUSETFS, /* the cpuset file system of before cgroups, by libcpuset */
+    ACT_FENCE_CPUSETFS, /* the cpuset file system that predates cgroups, through libcpuset */
     ACT_FENCE_MAX,
     ACT_FENCE_INVALID = -EINVAL,
 } ActFenceKind;
@@ -242,75 +249,76 @@ typedef enum ActFenceKind {
 /* What a policy asks for (Act=). */
 typedef enum ActWish {
     ACT_WISH_AFFINITY, /* no fence */
-    ACT_WISH_AUTO,     /* where that is safe, and the cgroup nobody else's */
+    ACT_WISH_AUTO,     /* if that is safe and nobody else manages the cgroup */
     ACT_WISH_UNIT,
     ACT_WISH_CPUSET,
 } ActWish;
 
-/* Why a group has no fence, or has it down. */
+/* Why a group has no fence, or why its fence is down. */
 typedef enum ActWhy {
-    ACT_WHY_UP,        /* it is up */
+    ACT_WHY_UP,        /* the fence is up */
     ACT_WHY_POLICY,    /* Act=affinity */
-    ACT_WHY_NO_HOME,   /* nothing to keep it in */
-    ACT_WHY_PAUSED,    /* its home is left as it is, by the masks of its threads */
+    ACT_WHY_NO_HOME,   /* there is no home to confine it to */
+    ACT_WHY_PAUSED,    /* its workload is paused: masks alone keep its home */
     ACT_WHY_HOST,      /* no cpuset controller, or no service manager that uses it */
     ACT_WHY_NO_UNIT,   /* not in a unit */
-    ACT_WHY_NESTED,    /* a unit of another manager: of a user, or inside a container */
-    ACT_WHY_CONTAINER, /* of a container, and not asked for */
+    ACT_WHY_NESTED,    /* the unit belongs to another manager: a user's, or one inside a container */
+    ACT_WHY_CONTAINER, /* in a container, and the policy does not name a kind of fence */
     ACT_WHY_ROOT,      /* in the root cgroup */
-    ACT_WHY_MANAGED,   /* the cgroup is the service manager's */
-    ACT_WHY_FORGETS,   /* a kernel that forgets masks, and not asked for */
-    ACT_WHY_SHARED,    /* the cgroup holds others, too, or one below has the CPUs of the home */
-    ACT_WHY_HANDS,     /* a thread in it must be left alone */
+    ACT_WHY_MANAGED,   /* the service manager owns the cgroup */
+    ACT_WHY_FORGETS,   /* the kernel forgets masks, and the policy does not name a kind of fence */
+    ACT_WHY_SHARED,    /* the cgroup has other processes, or one below it has the home's CPUs */
+    ACT_WHY_HANDS,     /* a thread in the cgroup must be left alone */
     ACT_WHY_SETTLING,  /* some thread is not at home yet */
-    ACT_WHY_WIDE,      /* its home is all it may use anyway */
-    ACT_WHY_BORROWS,   /* it borrows, or did a moment ago */
-    ACT_WHY_CHANGING,  /* on its way up or down */
-    ACT_WHY_FOREIGN,   /* somebody else changed the cpuset again and again */
-    ACT_WHY_REFUSED,   /* it could not be changed: see `error` */
+    ACT_WHY_WIDE,      /* its home is all that it may use anyway */
+    ACT_WHY_BORROWS,   /* it borrows a CPU, or its fence came down a moment ago */
+    ACT_WHY_CHANGING,  /* the cpuset is being changed */
+    ACT_WHY_FOREIGN,   /* somebody else changed the cpuset, a moment ago or repeatedly */
+    ACT_WHY_REFUSED,   /* the cpuset could not be changed: see `error` */
     ACT_WHY_MAX,
     ACT_WHY_INVALID = -EINVAL,
 } ActWhy;
 
-/* How the home of a group is kept: with masks always, and with a fence of this kind if `why` is UP. */
+/* How the home of a group is enforced: always by masks, and by a fence of this kind if `why` is UP. */
 typedef struct ActMeans {
     ActFenceKind kind;
     ActWhy why;
     int error;   /* REFUSED: errno */
-    bool memory; /* its memory is kept in by a fence, too */
+    bool memory; /* a fence also confines its memory */
 } ActMeans;
 
 /* What can be fenced on this host. */
 typedef struct ActHost {
-    bool systemd;      /* it is the service manager, and uses cgroup v2 with cpusets */
-    bool cpuset2;      /* the cpuset controller is on version 2 */
-    bool cpuset1;      /* or on version 1 */
-    bool cpusetfs;     /* on version 1 at /dev/cpuset, where libcpuset changes it */
-    bool libcpuset;    /* this program is built with it */
+    bool systemd;      /* systemd runs, with the cpuset controller of cgroup v2 */
+    bool cpuset2;      /* cgroup v2 has the cpuset controller */
+    bool cpuset1;      /* cgroup v1 has it */
+    bool cpusetfs;     /* cgroup v1 has it at /dev/cpuset, where libcpuset changes it */
+    bool libcpuset;    /* libcpuset is built in */
     bool forgets;      /* the kernel forgets masks when a cpuset changes */
-    uint32_t n_up;     /* fences that are up */
-    uint32_t n_known;  /* all of them */
-    uint32_t n_memory; /* fences of memory beside them that are up */
+    uint32_t n_up;     /* CPU fences that are up */
+    uint32_t n_known;  /* all CPU fences */
+    uint32_t n_memory; /* memory fences that are up */
 } ActHost;
 
-/* *ret_memory: whether its memory is to be kept at home as well. */
+/* *ret_memory: whether the memory is to be confined to the home as well. */
 typedef ActWish (*ActWants)(void *userdata, const World *world, WorkloadIx workload, bool *ret_memory);
 
-/* They are looked after by who owns the Act (act/fence/fence.h). NULL: ops that change nothing have none. */
+/* The fences, which the owner of the Act operates (act/fence/fence.h). NULL if ops change nothing. */
 typedef struct Fences Fences;
 Fences *act_fences(const Act *act);
 const char *act_fence_name(ActFenceKind kind); /* "affinity", "unit", "cgroup2", "cgroup1", "cpusetfs" */
 const char *act_why_name(ActWhy why);
 const char *act_why_text(ActWhy why);
 
-/* Mean cost of one mask change so far, at least 1 once known; before the first one, what act_measure() found
- * by setting the calling thread's mask to what it is. Ops that change nothing measure nothing: 0, not known.
- */
+/* Mean cost of one mask change so far, at least 1 once known. Before the first change it is what
+ * act_measure() found by setting the calling thread's mask to its present value. Ops that change nothing
+ * measure nothing: 0, not known. */
 uint64_t act_cost_usec(const Act *act);
 int act_measure(Act *act);
 
-/* Why this process may not change the masks of other users' tasks, as part of a sentence; NULL: it may. It needs
- * CAP_SYS_NICE, and to see them: where /proc is mounted with hidepid=, CAP_SYS_PTRACE or the group of gid=. */
+/* Why this process may not change the masks of other users' tasks, as part of a sentence, or NULL if it may.
+ * It needs CAP_SYS_NICE. It also must see the tasks: where /proc is mounted with hidepid=, that takes
+ * CAP_SYS_PTRACE or the group of gid=. */
 const char *act_forbidden(int root_fd);
 
 const ActStatistics *act_statistics(const Act *act);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The mover knows orders by numbers, plans know processes. There are never more than MOVER_ORDERS_MAX, and mostly a
- * few: a plain array that is walked through. */
+/* The mover knows requests by number, plans know processes. There are at most MOVER_ORDERS_MAX, and usually a
+ * few, so a plain array is searched. */
 
 #include "act/orders.h"
 
 typedef struct Order {
     TaskKey subject;
     uint64_t id, group_id;
-    uint64_t told_bytes; /* moved, as of the last news */
+    uint64_t told_bytes; /* moved as of the last news */
 } Order;
 
 struct Orders {
@@ -89,7 +89,7 @@ int orders_give(Orders *orders, const PlanAction *action)
     int r;
 
     if (find(orders, action->subject))
-        return PLAN_OUTCOME_RETRY; /* one that was cancelled is not over yet */
+        return PLAN_OUTCOME_RETRY; /* a cancelled request is not over yet */
     if (!GROW(orders->orders, orders->capacity, orders->n + 1))
         return -ENOMEM;
     r = mover_submit(orders->mover, &order, &id);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What is hidden in /proc looks as if it had ended, and putting back would forget it. Mount options of /proc: proc(5),
- * "hidepid=" and "gid=". */
+/* A process that /proc hides looks as if it had exited, and a restore would forget it. For the mount options
+ * of /proc see proc(5), "hidepid=" and "gid=". */
 
 #include "act/act.h"
 #include "base/parse.h"
@@ -46,14 +46,14 @@ static bool is_in_group(const char *value)
     int n = getgroups(NGROUPS_MAX, groups);
 
     if (!value || sscanf(value, "%u", &group) != 1)
-        group = 0; /* as the kernel has it without gid= */
+        group = 0; /* the kernel's default without gid= */
     for (int i = 0; i < n; i++)
         if (groups[i] == group)
             return true;
     return getegid() == group;
 }
 
-/* Whether this mount of /proc hides other users' processes from who has no CAP_SYS_PTRACE. */
+/* Whether this mount of /proc hides other users' processes from a process without CAP_SYS_PTRACE. */
 static bool hides(const struct mntent *mount)
 {
     const char *how = option_value(mount, "hidepid");
@@ -63,7 +63,7 @@ static bool hides(const struct mntent *mount)
     return is_word(how, "4") || is_word(how, "ptraceable") || !is_in_group(option_value(mount, "gid"));
 }
 
-/* The last mount is the one that is seen. */
+/* The last mount is the visible one. */
 static bool is_proc_hiding(int root_fd)
 {
     CLEANUP_FREE char *text = NULL;

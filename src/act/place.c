@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Places are compared and never looked into, so a hash of the text will do, and the journal needs no room for paths.
- * FNV-1a: nobody gains anything by two cgroups with the same one, but a mask that is exactly his own already. */
+/* Places are only compared, so a hash of the text is enough, and the journal needs no room for paths. The
+ * hash is FNV-1a. Making two cgroups collide gains a user nothing: only a mask that is exactly one of ours
+ * could then be taken for inherited. */
 
 #include "act/place.h"
 
@@ -21,7 +22,7 @@ uint64_t place_of_cgroups(const char *text)
     for (const char *line = text; *line;) {
         size_t len = strcspn(line, "\n");
 
-        /* "0::/system.slice": a number, controllers, and the path. */
+        /* "0::/system.slice": hierarchy, controllers, and path. */
         any |= len > 0;
         root &= len == 0 || (len >= 2 && line[len - 1] == '/' && line[len - 2] == ':');
         line += len + (line[len] == '\n');
@@ -30,7 +31,7 @@ uint64_t place_of_cgroups(const char *text)
         return any ? ACT_PLACE_ROOT : ACT_PLACE_UNKNOWN;
     for (const char *p = text; *p; p++)
         hash = (hash ^ (uint8_t)*p) * FNV_PRIME;
-    return hash | 2; /* neither of the two above */
+    return hash | 2; /* larger than both constants above */
 }
 
 bool place_is_first(const char *text)
