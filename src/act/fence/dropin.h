@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The files in which systemd keeps properties that were set for this boot (systemctl set-property --runtime). */
+/* The drop-ins in which systemd keeps properties set for this boot (systemctl set-property --runtime). */
 
 #include <hwloc/bitmap.h>
 
-/* Which CPUs or nodes a unit has by one of them; `property` is AllowedCPUs or AllowedMemoryNodes. 0, -ENOENT when
- * there is none, or -errno. */
+/* The CPUs or nodes that a drop-in gives a unit; `property` is AllowedCPUs or AllowedMemoryNodes. 0, -ENOENT
+ * if there is none, or -errno. */
 int fence_dropin_read(int root_fd, const char *unit, const char *property, hwloc_bitmap_t ret);
 
-/* The text of such a file, which is cut up. As above; -EINVAL when it is not a list of numbers. */
+/* Parses the text of a drop-in, which is modified. Returns as above; -EINVAL if the value is not a list of
+ * numbers. */
 int fence_dropin_parse(char *text, const char *property, hwloc_bitmap_t ret);
 
-/* Removes it, and its directory if nothing else is in that. The manager goes on with what it was told, and says that
- * the unit's files have changed until it is reloaded; then what the unit file says is in force. */
+/* Removes the drop-in, and its directory if that is then empty. The manager keeps the setting, and reports
+ * that the unit's files have changed, until it is reloaded; then the unit file is in force. */
 void fence_dropin_remove(int root_fd, const char *unit, const char *property);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What a cpuset is now is always read from the cgroup, never from an answer: a service manager says yes before it
- * has written, and somebody else may have written since. What is found there and is neither what it was nor what
- * we made of it is somebody else's decision: it is what is put back from then on, and the fence stays down for a
- * while. */
+/* The present cpuset is always read from the cgroup and never taken from an answer: a service manager answers
+ * before it writes, and somebody else may have written since. A set that is neither the original nor one of
+ * ours is somebody else's decision. It becomes the set to restore, and the fence stays down for a while. */
 
 #include "act/fence/fence.h"
 
@@ -17,15 +16,15 @@
 
 #include <string.h>
 
-/* A change that is not seen after this is taken back. A manager in a daemon-reload can take seconds. */
+/* A change not visible after this time is taken back. A manager in a daemon-reload can take seconds. */
 #define CHANGE_USEC (5U * USEC_PER_SEC)
 
-/* After a change was refused: the next try. */
+/* Time until the next try after a refused change. */
 #define REFUSED_USEC (60U * USEC_PER_SEC)
 
-/* The kernel refuses to take all CPUs of its own from a cgroup in which something runs (ENOSPC). So on the way down
- * one that had none gets all there are, which is the same in effect, and then none: that succeeds where nothing else
- * needs the controller, and where it does not, no harm is done. */
+/* The kernel refuses to take away all of a cgroup's own CPUs while something runs in it (ENOSPC). So a cgroup
+ * that had none first gets all CPUs, which has the same effect, and then none. The second step succeeds where
+ * nothing else needs the controller, and does no harm where it fails. */
 
 static const FenceOps ops_list = {.set = fence_write};
 
@@ -50,7 +49,7 @@ static Fence *fence_free(Fence *fence)
 
 DEFINE_CLEANUP(Fence *, fence_free)
 
-/* What cannot be read stays as it was. */
+/* Leaves `ret` as it was if the file cannot be read. */
 static void read_set(const Fences *fences, const char *path, hwloc_bitmap_t ret)
 {
     char text[4096];
@@ -64,7 +63,7 @@ void fence_read_online(Fences *fences)
     read_set(fences, "sys/devices/system/cpu/online", fences->online[false]);
 }
 
-/* What there is for CPUs, or for memory. False when memory is out. */
+/* Sets up what is common to CPUs or to memory. False when out of memory. */
 static bool make_means(Fences *fences, bool memory)
 {
     fences->possible[memory] = hwloc_bitmap_alloc();
@@ -78,7 +77,7 @@ static bool make_means(Fences *fences, bool memory)
     return true;
 }
 
-/* Lists of CPUs are written at once. */
+/* CPU lists are written at once, node lists by a thread. */
 static bool make_writers(Fences *fences)
 {
     for (ActFenceKind kind = ACT_FENCE_CGROUP2; kind < ACT_FENCE_MAX; kind++) {
@@ -200,7 +199,7 @@ static void rest(Fence *fence, uint64_t usec)
     fence->rest_usec = MAX(fence->rest_usec, time_now_usec() + usec);
 }
 
-/* Asks for `set`. Returns 0, or -errno when it was refused at once. */
+/* Asks for `set`. 0, or -errno if it was refused at once. */
 static int ask(Fences *fences, Fence *fence, hwloc_const_bitmap_t set, FenceState state)
 {
     const FenceMeans *means = means_of(fences, fence);
@@ -229,8 +228,8 @@ static int note(Fences *fences, const Fence *fence)
                                                });
 }
 
-/* Whether a unit has what it has from a drop-in of somebody's. When our change has been crossed by his, ours may have
- * replaced it. */
+/* Whether a unit has its set from somebody's drop-in. If their change crossed ours, our drop-in may have
+ * replaced theirs. */
 static bool has_dropin(const Fences *fences, const Fence *fence, bool crossed)
 {
     CLEANUP_BITMAP hwloc_bitmap_t set = hwloc_bitmap_alloc();
@@ -252,8 +251,9 @@ void fence_tidy(Fences *fences, const JournalFence *entry)
         fence_dropin_remove(fences->root_fd, entry->name, properties[entry->memory]);
 }
 
-/* When it is down and nothing of ours is left, the journal forgets it: who chooses the same CPUs from then on keeps
- * them, here or below. A service manager may still write what it was asked for, so that units stay. */
+/* Removes a fence that is down from the journal once nothing of ours is left, here or below: a user who
+ * chooses the same CPUs later keeps them. Units stay in the journal, since a service manager may still write
+ * what it was asked for. */
 static void forget(Fences *fences, Fence *fence)
 {
     const JournalFence *entry = journal_fence(fences->journal, fence->name, fence->memory);
@@ -263,7 +263,7 @@ static void forget(Fences *fences, Fence *fence)
         return;
     if (r >= 0 && entry) {
         if (read_now(fences, fence, fences->scratch) < 0)
-            return; /* later */
+            return; /* try again later */
         if (fence_is_ours(fences, entry, fences->scratch) &&
             !fence_is_back(fences, fence->memory, fence->before, fences->scratch)) {
             (void)ask(fences, fence, fence_way_down(fences, fence->memory, fence->before), FENCE_FALLING);
@@ -279,7 +279,7 @@ static void forget(Fences *fences, Fence *fence)
     fence->moved = NULL;
 }
 
-/* The cgroup has what somebody else gave it. */
+/* Accepts what somebody else gave the cgroup. */
 static void yield(Fences *fences, Fence *fence, hwloc_const_bitmap_t now)
 {
     bool known = alike(fences, fence, now, fence->before);
@@ -290,7 +290,8 @@ static void yield(Fences *fences, Fence *fence, hwloc_const_bitmap_t now)
     if (fence->kind != ACT_FENCE_UNIT || known || hwloc_bitmap_copy(fence->before, now) < 0)
         return;
     fence->dropin = has_dropin(fences, fence, false);
-    /* Should that not be written, the old value is put back one day, and only if the cgroup has one of ours then. */
+    /* If this cannot be written, the old value may be restored one day, but only if the cgroup has a set of
+     * ours then. */
     (void)note(fences, fence);
 }
 
@@ -316,7 +317,7 @@ bool fence_is_back(const Fences *fences, bool memory, hwloc_const_bitmap_t befor
            (!hwloc_bitmap_iszero(possible) && hwloc_bitmap_isincluded(possible, now));
 }
 
-/* It is back in effect; whether nothing more is to be waited for. */
+/* The set is back in effect. Returns whether there is nothing more to wait for. */
 static bool is_back_to_the_letter(const Fences *fences, Fence *fence, bool empty)
 {
     const FenceMeans *means = means_of(fences, fence);
@@ -338,7 +339,7 @@ static void settle_rising(Fences *fences, Fence *fence, int r, int now)
 
 static void settle_falling(Fences *fences, Fence *fence, int r, int now)
 {
-    bool gone = now == -ENOENT; /* a unit that does not run has its property all the same */
+    bool gone = now == -ENOENT; /* a unit that does not run still has its property */
     bool done = fence->letter || r == -ENOENT;
 
     if (!done && r < 0) {
@@ -351,8 +352,8 @@ static void settle_falling(Fences *fences, Fence *fence, int r, int now)
         enter(fence, FENCE_DOWN);
 }
 
-/* Whether somebody else has changed a unit while the service manager does what it was asked for: lists that we write
- * ourselves are there at once. A unit that is being started again has an empty one for a moment. */
+/* Whether somebody else changed a unit while the service manager carries out our request. Lists that we write
+ * ourselves take effect at once. A unit that is being restarted briefly has an empty set. */
 static bool is_crossed(const Fences *fences, const Fence *fence)
 {
     const JournalFence *entry = journal_fence(fences->journal, fence->name, fence->memory);
@@ -364,7 +365,8 @@ static bool is_crossed(const Fences *fences, const Fence *fence)
            (!entry || !fence_is_ours(fences, entry, now));
 }
 
-/* On the way up ours comes after it and hides it, so that it is asked for again, behind ours. */
+/* While a fence rises, our change comes after theirs and hides it. So their set is asked for again, behind
+ * ours. */
 static void give_way(Fences *fences, Fence *fence)
 {
     if (hwloc_bitmap_copy(fence->before, fences->scratch) < 0)
@@ -374,11 +376,11 @@ static void give_way(Fences *fences, Fence *fence)
     fence->n_foreign++;
     fence->error = 0;
     rest(fence, FENCE_REST_USEC);
-    /* If that fails, ours may still come, and is taken back when it has or is late. */
+    /* If this fails, our change may still arrive, and is taken back when it has or when it is late. */
     (void)ask(fences, fence, fence_way_down(fences, fence->memory, fence->before), FENCE_FALLING);
 }
 
-/* The cgroup, which was just read, has what somebody else gave it. */
+/* Accepts what somebody else gave the cgroup, as it was just read. */
 static void respect(Fences *fences, Fence *fence, int r)
 {
     if (fence->state == FENCE_RISING || r == -EINPROGRESS)
@@ -387,7 +389,7 @@ static void respect(Fences *fences, Fence *fence, int r)
         yield(fences, fence, fences->scratch);
 }
 
-/* What became of a change that is under way. */
+/* Looks what became of a change in progress. */
 static void settle_change(Fences *fences, Fence *fence)
 {
     int r = result(fences, fence), now = read_now(fences, fence, fences->scratch);
@@ -410,8 +412,8 @@ static void settle_change(Fences *fences, Fence *fence)
     }
 }
 
-/* Whether the cgroup can be reached. One that somebody has removed is down, whether or not there is another one of its
- * name: nothing there is ours. One that he has renamed is put back where it is now. */
+/* Whether the cgroup can be reached. If it was removed, the fence is down, even if another cgroup now has its
+ * name: nothing there is ours. If it was renamed, it is restored where it is now. */
 static bool is_there(Fences *fences, Fence *fence)
 {
     const JournalFence *entry = journal_fence(fences->journal, fence->name, fence->memory);
@@ -467,12 +469,12 @@ int fence_read_before(Fences *fences, Fence *fence)
     if (r < 0)
         return r;
     fence->inode = fence_inode(fences->root_fd, fence->kind, fence->path);
-    /* Without a number it was renamed just now, and what was read may be ours under another name. */
+    /* Without an inode number it was renamed just now, and the set read may be ours under another name. */
     if ((fence->inode == 0 && fence->kind != ACT_FENCE_UNIT) || fence_is_renamed(fences, fence))
         return -EBUSY;
-    /* Everything is no limit. The kernel does not take the last CPUs or nodes from a cgroup in which something runs,
-     * so this is what is read of a unit that has no limit of its own any more. A list of everything that somebody
-     * wrote is taken for none, too. */
+    /* A set of everything counts as no limit. The kernel does not take the last CPUs or nodes from a cgroup
+     * in which something runs, so a unit reads like this once its own limit is gone. An explicit list of
+     * everything is taken for no limit, too. */
     if (!known && fence->kind == ACT_FENCE_UNIT && !hwloc_bitmap_iszero(possible) &&
         hwloc_bitmap_isincluded(possible, fences->scratch))
         hwloc_bitmap_zero(fences->scratch);
@@ -526,7 +528,7 @@ void fence_remove(Fences *fences, Fence *fence)
     fence_free(fence);
 }
 
-/* What is above may change, too. Of memory nobody asks. */
+/* Levels above may change, too. For memory nobody asks for this. */
 static void read_outer(Fences *fences, Fence *fence)
 {
     int r = fence->memory
@@ -560,7 +562,7 @@ void fence_lower(Fences *fences, Fence *fence)
     rest(fence, FENCE_REST_USEC);
     if (fence_is_raised(fence) && is_there(fences, fence) && fence_is_raised(fence)) {
         int now = read_now(fences, fence, fences->scratch), r;
-        /* Where nothing runs, nothing forbids the last step. */
+        /* Where nothing runs, the kernel allows the last step at once. */
         bool gone = now == -ENOENT;
 
         if (now == 0 && is_crossed(fences, fence)) {
@@ -571,7 +573,7 @@ void fence_lower(Fences *fences, Fence *fence)
                 FENCE_FALLING);
         fence->letter = gone;
         if (r == -ENOENT || r == -ENODEV)
-            enter(fence, FENCE_DOWN); /* the cgroup is gone, and with it what it had */
+            enter(fence, FENCE_DOWN); /* the cgroup and its set are gone */
     }
     settle(fences, fence);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the files of fences share: fence.c moves them, fence/follow.c and fence/memory.c decide where they are to be,
- * and fence/restore.c ends them all. */
+/* What the files of fences share: fence.c moves fences, fence/follow.c and fence/memory.c decide where they
+ * should be, and fence/restore.c ends them all. */
 
 #include "act/fence/fence.h"
 #include "act/fence/place.h"
@@ -17,32 +17,33 @@ typedef enum FenceState {
 typedef struct Fence {
     ActFenceKind kind;
     char *name, *path;
-    char *moved; /* where somebody has renamed the cgroup to; what is ours there is to be put back */
-    bool memory; /* around nodes and not CPUs: sets are of these */
+    char *moved; /* where somebody has moved the cgroup; it is restored there */
+    bool memory; /* sets are of memory nodes, not of CPUs */
     FenceState state;
-    uint64_t inode;        /* which cgroup of that path; 0: not known, or a unit */
-    hwloc_bitmap_t before; /* what the cgroup had; empty: nothing of its own */
-    bool dropin;           /* a unit that had that from a drop-in */
-    hwloc_bitmap_t outer;  /* what it could use with that */
-    hwloc_bitmap_t target; /* what it has when the fence is up */
-    uint64_t asked_usec;   /* when the last change was asked for */
-    uint64_t rest_usec;    /* not raised before */
-    unsigned n_foreign;    /* somebody else's changes */
-    int error;             /* -errno of the last change that was refused */
-    bool letter;           /* FALLING: it is back in effect, and was asked to be so to the letter */
+    uint64_t inode;        /* tells cgroups of the same path apart; 0: not known, or a unit */
+    hwloc_bitmap_t before; /* own set of the cgroup before us; empty: it had none */
+    bool dropin;           /* a unit that had `before` from a drop-in */
+    hwloc_bitmap_t outer;  /* what it could use with `before` */
+    hwloc_bitmap_t target; /* what it has while the fence is up */
+    uint64_t asked_usec;   /* time of the last change asked for */
+    uint64_t rest_usec;    /* not raised before this time */
+    unsigned n_foreign;    /* changes by somebody else */
+    int error;             /* -errno of the last change refused */
+    bool letter;           /* FALLING: restored in effect, and the literal `before` was asked for */
     bool stale;            /* masks of its threads may have changed since they were last read */
-    bool noted;            /* not of a unit: it is in the journal since it was last raised */
+    bool noted;            /* not for units: in the journal since it was last raised */
 
-    /* As the World was last. */
+    /* From the last World. */
     uint64_t group_id;
     pid_t *members; /* ascending */
     size_t n_members, members_capacity;
-    ActWhy why;           /* not UP: it must be down */
-    hwloc_bitmap_t nodes; /* of the home, for a fence of memory beside it; empty: there is to be none */
-    bool gathered;        /* all memory of its processes is there */
+    ActWhy why;           /* if not UP, it must be down */
+    hwloc_bitmap_t nodes; /* of the home, for a memory fence; empty: there must be none */
+    bool gathered;        /* all memory of its processes is on these nodes */
 } Fence;
 
-/* Why a group has none; of the first of its processes that has not. */
+/* How the home of a group is enforced. If its processes differ, the state of one of their fences counts;
+ * without any fence, the reason of the last process. */
 typedef struct FenceGroup {
     uint64_t id;
     ActMeans means;
@@ -57,28 +58,28 @@ struct Fences {
     Journal *journal;
     int root_fd;
     ActHost host;
-    FenceMeans means[2][ACT_FENCE_MAX]; /* by Fence.memory first; so is what follows */
+    FenceMeans means[2][ACT_FENCE_MAX]; /* [memory][kind]; the next members likewise */
     struct FenceUnits *units[2];
     FenceList lists[2][ACT_FENCE_MAX];
-    struct FenceAside *aside[ACT_FENCE_MAX]; /* lists of memory nodes; NULL: of units */
-    Fence **fences;                          /* by address: they stay where they are */
+    struct FenceAside *aside[ACT_FENCE_MAX]; /* writers of memory nodes; NULL for units */
+    Fence **fences;                          /* pointers, so that a fence stays where it is */
     size_t n_fences, fences_capacity;
-    FenceGroup *groups; /* ascending id */
+    FenceGroup *groups; /* ascending ID */
     size_t n_groups, groups_capacity;
     hwloc_bitmap_t possible[2];         /* all that the kernel could ever have; empty: not known */
-    hwloc_bitmap_t online[2];           /* all, of nodes */
-    hwloc_bitmap_t scratch, difference; /* the second one of fence_alike() */
+    hwloc_bitmap_t online[2];           /* of nodes: all */
+    hwloc_bitmap_t scratch, difference; /* `difference` is for fence_alike() */
 };
 
-/* Fences come down for so long after a lend, another home, or somebody else's change: a unit's file is not to be
- * written twice a second. */
+/* How long a fence stays down after a lend, another home, or somebody else's change, so that a unit's file is
+ * not written twice a second. */
 #define FENCE_REST_USEC (10U * USEC_PER_SEC)
 
-/* Changes of FOREIGN_MAX times are somebody's who is not to be fought with. */
+/* After so many changes by somebody else, the fence stays down. */
 #define FENCE_FOREIGN_MAX 3U
 
-/* Whether two sets are the same but for CPUs that are offline: from a cpuset of version 1 the kernel takes these,
- * and never gives them back. */
+/* Whether two sets differ at most in offline CPUs. The kernel takes these from a cpuset of version 1, and
+ * never gives them back. */
 bool fence_alike(const Fences *fences, bool memory, hwloc_const_bitmap_t a, hwloc_const_bitmap_t b);
 Fence *fence_find(const Fences *fences, const char *name, bool memory);
 static inline bool fence_has_member(const Fence *fence, pid_t pid)
@@ -87,7 +88,7 @@ static inline bool fence_has_member(const Fence *fence, pid_t pid)
 
     return at < fence->n_members && fence->members[at] == pid;
 }
-/* Where its cgroup is. */
+/* Where the cgroup is now. */
 static inline const char *fence_path(const Fence *fence)
 {
     return fence->moved ? fence->moved : fence->path;
@@ -96,53 +97,58 @@ static inline bool fence_is_raised(const Fence *fence)
 {
     return fence->state == FENCE_UP || fence->state == FENCE_RISING;
 }
-/* What it is called by those who change it. */
+/* The name that FenceOps take. */
 static inline const char *fence_name(const Fence *fence)
 {
     return fence->kind == ACT_FENCE_UNIT ? fence->name : fence_path(fence);
 }
-/* Makes one that is down. 0, -ENOMEM, or another -errno when the cgroup cannot be read. */
+/* Makes a fence that is down. 0, -ENOMEM, or another -errno if the cgroup cannot be read. */
 int fence_add(Fences *fences, ActFenceKind kind, const char *name, const char *path, bool memory,
               Fence **ret);
 
-/* What a cgroup has now of its own; 0, -ENOENT when it is gone, or -errno. */
+/* The cgroup's own set now. 0, -ENOENT if it is gone, or -errno. */
 int fence_read_now(const Fences *fences, ActFenceKind kind, const char *path, bool memory,
                    hwloc_bitmap_t ret);
-/* What became of the last change. As FenceOps.result(). */
+/* The result of the last change, as FenceOps.result(). */
 int fence_result(const Fences *fences, ActFenceKind kind, const char *name, bool memory);
-/* Whether this is what the cgroup has from us. */
+/* Whether `set` is one that the cgroup got from us. */
 bool fence_is_ours(const Fences *fences, const JournalFence *entry, hwloc_const_bitmap_t set);
-/* Whether it is what it was before us, at least in effect; and what is asked for first to get there. */
+/* Whether `now` is what the cgroup had before us, at least in effect; and what to ask for first to get
+ * there. */
 bool fence_is_back(const Fences *fences, bool memory, hwloc_const_bitmap_t before, hwloc_const_bitmap_t now);
 hwloc_const_bitmap_t fence_way_down(const Fences *fences, bool memory, hwloc_const_bitmap_t before);
-/* Whether some cgroup below one that is down has these very CPUs or nodes already: its own would not be told from
- * ours. */
+/* Whether some cgroup below a fence that is down has the target set already. It could not be told from a set
+ * of ours later. */
 bool fence_is_taken_below(Fences *fences, const Fence *fence);
-/* Gives those below one that is put back, and that still have what it had from us, what their parents have; it is at
- * `path` now. Returns how many may have it still: because that takes a while, is refused, or cannot be seen. */
+/* Gives each cgroup below a restored one, now at `path`, its parent's set if it still has a set of ours.
+ * Returns how many may still have one, because the change takes time, is refused, or cannot be seen. */
 size_t fence_release_below(Fences *fences, const JournalFence *entry, const char *path);
-/* Finds the cgroup of a fence again, which is not where it was if somebody has renamed it. 0: it is where it was; 1: it
- * is elsewhere, see fence_path(); -ENOMEM; or as fence_where(). */
+/* Finds the cgroup of a fence again, since somebody may have renamed it. 0: it is where it was; 1: it moved,
+ * see fence_path(); -ENOMEM; or as fence_where(). */
 int fence_look_again(const Fences *fences, Fence *fence);
-/* Whether its cgroup was fenced by another name, and is not put back yet: what it has is ours, and not what it was. */
+/* Whether the cgroup was fenced under another name and is not restored yet. Its set is ours then, and not its
+ * original. */
 bool fence_is_renamed(const Fences *fences, const Fence *fence);
-/* Removes what the service manager keeps of us, of a fence that is put back. */
+/* Removes the drop-in that the service manager keeps for a restored fence. */
 void fence_tidy(Fences *fences, const JournalFence *entry);
 /* Reads which CPUs are online. */
 void fence_read_online(Fences *fences);
-/* Reads what the cpuset is, or was before us: it may be another one than when the fence was last up. 0; -EBUSY:
- * fence_is_renamed(); or -errno. */
+/* Reads the cgroup's set, or what it was before us, which may have changed since the fence was last up. 0;
+ * -EBUSY: see fence_is_renamed(); or -errno. */
 int fence_read_before(Fences *fences, Fence *fence);
-/* Drops one that is down; notes that. */
+/* Drops a fence that is down, and notes that in the journal. */
 void fence_remove(Fences *fences, Fence *fence);
 void fence_raise(Fences *fences, Fence *fence);
 void fence_lower(Fences *fences, Fence *fence);
 
-/* NULL: the World had none of that id. */
+/* NULL: the World had no group of that ID. */
 FenceGroup *fence_group(Fences *fences, uint64_t id);
 
-/* Of fence/memory.c. Notes where the memory of a process is to be kept, and whether it is there, of the next member
- * of a fence; `wanted`: whether the policy has it so. 0 or -ENOMEM. */
+/* fence/memory.c
+ *
+ * Adds a process to what `fence`, a CPU fence, knows of memory: the nodes to keep it on, and whether it is
+ * there. Call it for each member before n_members counts it. `wanted`: the policy asks for this. 0 or
+ * -ENOMEM. */
 int fence_memory_join(Fence *fence, const World *world, const Process *process, bool wanted);
-/* Raises and lowers fences of memory, when those of CPUs have been. Returns 0 or -ENOMEM. */
+/* Raises and lowers memory fences, after the CPU fences were moved. Returns 0 or -ENOMEM. */
 int fence_memory_follow(Fences *fences);

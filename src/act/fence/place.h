@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Where fences can be: what the host has, and which cgroup a process is in. Reads only. */
+/* Where fences can be: what the host offers, and which cgroup a process is in. Reads only. */
 
 #include "act/act.h"
 #include "act/journal/journal.h"
@@ -9,63 +9,65 @@
 #include <dirent.h>
 #include <limits.h>
 
-/* Deeper trees than systemd's and container managers', and of no use. */
+/* Deeper than any tree of systemd or of container managers. */
 #define FENCE_DEPTH_MAX 16U
 
 typedef struct FencePlace {
     ActFenceKind kind;
-    char name[PATH_MAX]; /* the unit, or the path once more */
+    char name[PATH_MAX]; /* the unit, or the same as `path` */
     char path[PATH_MAX]; /* in the hierarchy of the cpuset controller */
 } FencePlace;
 
 void fence_host_read(int root_fd, ActHost *ret);
 
-/* The cgroup that can be fenced for this process, or why there is none: 0 or an ActWhy. */
+/* The cgroup that can be fenced for this process, or the reason why there is none: 0 or an ActWhy. */
 ActWhy fence_place(int root_fd, const ActHost *host, const Process *process, ActWish wish, FencePlace *ret);
 
-/* One list file of a cgroup ("cpuset.cpus"); an empty or missing one is the empty set. 0, -ENOENT when there is no such
- * cgroup, or -errno. */
+/* Reads a list file of a cgroup ("cpuset.cpus"). An empty or missing file is the empty set. 0, -ENOENT if
+ * there is no such cgroup, or -errno. */
 int fence_read(int root_fd, ActFenceKind kind, const char *path, const char *file, hwloc_bitmap_t ret);
 
-/* The CPUs that the cpuset of a process or thread leaves to it. 0, -ENOENT when nothing says so, or -errno. */
+/* The CPUs that its cpuset leaves a process or thread. 0, -ENOENT if that cannot be found out, or -errno. */
 int fence_cpuset(int root_fd, pid_t pid, hwloc_bitmap_t ret);
 
-/* What a cgroup may use, of CPUs or of nodes of memory; empty when the controller is not switched on there. As
+/* The CPUs or memory nodes that a cgroup may use; empty if the controller is not enabled there. Returns as
  * fence_read(). */
 int fence_read_effective(int root_fd, ActFenceKind kind, const char *path, bool memory, hwloc_bitmap_t ret);
 
-/* The CPUs that the levels above leave to a cgroup; everything when they do not say. 0 or -ENOMEM. */
+/* The CPUs that the levels above leave a cgroup; all if they do not say. 0 or -ENOMEM. */
 int fence_read_above(int root_fd, ActFenceKind kind, const char *path, hwloc_bitmap_t ret);
 
-/* The lists of CPUs, or of nodes, of all cgroups of a kind. */
+/* Context for writing the CPUs, or the nodes, of cgroups of one kind. */
 typedef struct FenceList {
     int root_fd;
-    ActFenceKind kind; /* not a unit */
+    ActFenceKind kind; /* not UNIT */
     bool memory;
 } FenceList;
 
-/* Writes one of them: FenceOps.set() whose context is a FenceList. */
+/* Writes a set. This is FenceOps.set() with a FenceList as its context. */
 int fence_write(void *context, const char *path, hwloc_const_bitmap_t set);
 
-/* Whether every process in a cgroup, or in one below it, is wanted. -errno when that cannot be said. */
+/* Whether every process in a cgroup and in those below it is wanted, or -errno if that cannot be found
+ * out. */
 int fence_all(int root_fd, ActFenceKind kind, const char *path, bool (*wants)(void *userdata, pid_t pid),
               void *userdata);
 
-/* Opens a cgroup's directory for readdir(3), or returns NULL with errno. */
+/* Opens a cgroup's directory for readdir(3). NULL with errno set on failure. */
 DIR *fence_open_directory(int root_fd, ActFenceKind kind, const char *path);
-/* The name of the next cgroup in it, which may begin with a dot; NULL: there are no more. Valid until the next call. */
+/* The name of the next cgroup in it, which may begin with a dot; NULL at the end. Valid until the next
+ * call. */
 const char *fence_next_directory(DIR *dir);
 
-/* Whether the hierarchy of that kind, which is none of units, can be seen. */
+/* Whether the hierarchy of that kind (not UNIT) can be seen. */
 bool fence_is_mounted(int root_fd, ActFenceKind kind);
 
-/* Which cgroup of this path there is: the number of its directory, which no later one of the path has. 0: there is
- * none, or it is a unit's, which stays the same to its manager. */
+/* The inode number of the cgroup's directory, which no later cgroup at this path has. 0: there is none, or it
+ * is a unit, whose identity its manager keeps. */
 uint64_t fence_inode(int root_fd, ActFenceKind kind, const char *path);
-/* Whether the cgroup that the entry speaks of is not there, and another one of its name is. */
+/* Whether the cgroup of the entry is gone and another one has its path. */
 bool fence_is_another(int root_fd, const JournalFence *entry);
-/* Where the cgroup of that number is now: at its path, or where somebody has renamed it to (PATH_MAX bytes). A unit,
- * and one whose number is not known (0), are at their path. 0; -ENOENT: it has been removed; -ENXIO: the hierarchy
- * cannot be seen from here, as in a mount namespace without it; -EAGAIN: others are renamed or removed so often that
- * this cannot be said; or another -errno. */
+/* Where the cgroup with that inode number is now: at `path`, or where somebody has renamed it to (PATH_MAX
+ * bytes). Units, and cgroups whose number is not known (0), are at `path`. 0; -ENOENT: it was removed;
+ * -ENXIO: the hierarchy cannot be seen from here, as in a mount namespace without it; -EAGAIN: others are
+ * renamed or removed too often to tell; or another -errno. */
 int fence_where(int root_fd, ActFenceKind kind, const char *path, uint64_t inode, char *ret);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* AllowedCPUs= or AllowedMemoryNodes= of units, through the service manager: over its own socket where that may be
- * used, which needs no bus daemon, else over the system bus. Nothing here waits, but the FenceOps.wait() that is for
- * the end of the program. */
+/* Sets AllowedCPUs= or AllowedMemoryNodes= of units through the service manager. The manager's own socket is
+ * used where that is allowed, since it needs no bus daemon; otherwise the system bus. Nothing here waits
+ * except FenceOps.wait(), which is for the end of the program. */
 
 #include "act/fence/fence.h"
 
@@ -11,8 +11,8 @@
 
 typedef struct FenceUnits FenceUnits;
 
-/* `property` is that of the two, and must outlive this. NULL: out of memory. `bus` is for tests, and a reference is
- * taken; NULL: connects when there is something to say. */
+/* `property` is one of the two, and must outlive this object. `bus` is for tests, and a reference to it is
+ * taken; NULL: connect on first use. NULL is returned when out of memory. */
 FenceUnits *fence_units_new(const char *property, sd_bus *bus);
 FenceUnits *fence_units_free(FenceUnits *units);
 
