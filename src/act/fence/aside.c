@@ -4,7 +4,8 @@
  *                  ^            |
  *                  '-- again <--'   another list came meanwhile
  *
- * One thread is enough: fences of memory go up where all memory is gathered already, so a write is hardly ever long. */
+ * One thread is enough: a memory fence goes up only when all memory is gathered already, so a write rarely
+ * takes long. */
 
 #include "act/fence/aside.h"
 
@@ -17,15 +18,15 @@ typedef enum WriteState {
     WRITE_DONE,
     WRITE_WAITING,
     WRITE_WRITING,
-    WRITE_AGAIN, /* being written, and to be written anew */
+    WRITE_AGAIN, /* being written, and to be written again */
 } WriteState;
 
 typedef struct Write {
     struct Write *next;
     char *name;
-    hwloc_bitmap_t set; /* what is to be written next */
+    hwloc_bitmap_t set; /* to be written next */
     WriteState state;
-    bool forgotten; /* when it is done, nobody asks */
+    bool forgotten; /* nobody will ask for the result */
     int result;
 } Write;
 
@@ -34,9 +35,9 @@ struct FenceAside {
     void *context;
     pthread_t thread;
     bool started, ending;
-    pthread_mutex_t lock; /* of what follows, and of `ending` */
+    pthread_mutex_t lock; /* guards `ending` and what follows */
     pthread_cond_t asked, idle;
-    Write *writes; /* in the order they were asked for first */
+    Write *writes; /* in the order first asked for */
 };
 
 static Write *write_free(Write *write)
@@ -81,7 +82,7 @@ static void drop(FenceAside *aside, const char *name)
     (void)write_free(write);
 }
 
-/* The lock is held, but not while it is written. The entry stays where it is meanwhile. */
+/* Called with the lock held, which is released during the write. The entry stays in the list meanwhile. */
 static void do_write(FenceAside *aside, Write *write)
 {
     hwloc_bitmap_t set = hwloc_bitmap_dup(write->set);
@@ -160,7 +161,7 @@ static bool start(FenceAside *aside)
     return aside->started;
 }
 
-/* The entry of a name, a new one where there is none; NULL: out of memory. */
+/* The entry of a name, made if there is none; NULL: out of memory. */
 static Write *enter(FenceAside *aside, const char *name)
 {
     Write **at = find(aside, name), *write = *at;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Cgroups below one that is fenced. In version 1 each has a list of its own, and one that is made there with
- * cgroup.clone_children begins with its parent's, as does what a container manager copies by hand: with ours, while a
- * fence is up. So when one is down, whoever below still has a list of ours is given what its parent has now. This
- * cannot be told from what somebody chose: a fence is not raised where one below has these very CPUs already, and who
- * gives them to one while it is up has them widened with it. In version 2 a new cgroup has no list. */
+/* Cgroups below a fenced one. On version 1 each has a list of its own. One made with cgroup.clone_children
+ * starts with its parent's list, and so does one whose list a container manager copies. While a fence is up,
+ * that list is ours. So when the fence is down, each cgroup below that still has a list of ours gets its
+ * parent's present list. A list that somebody chose looks the same. So a fence is not raised while a cgroup
+ * below has these very CPUs, and a cgroup that is given them while the fence is up is widened with it. On
+ * version 2 a new cgroup has no list. */
 
 #include "act/fence/internal.h"
 #include "base/parse.h"
@@ -13,15 +14,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What is done with each cgroup below: `set` is what it has. Returns whether to go on. */
+/* What is done with each cgroup below. visit() gets its present set, and returns whether to continue. */
 typedef struct Below {
     Fences *fences;
     ActFenceKind kind;
     bool memory;
     bool (*visit)(struct Below *below, const char *path, hwloc_const_bitmap_t set);
-    const JournalFence *entry;   /* of release() */
-    size_t n_left;               /* that are not known to be released */
-    hwloc_const_bitmap_t target; /* of look() */
+    const JournalFence *entry;   /* for release() */
+    size_t n_left;               /* cgroups not known to be released */
+    hwloc_const_bitmap_t target; /* for look() */
     bool found;
 } Below;
 
@@ -73,7 +74,7 @@ bool fence_is_taken_below(Fences *fences, const Fence *fence)
     return below.found;
 }
 
-/* Its parent was before it. */
+/* The parent was visited first. */
 static bool release(Below *below, const char *path, hwloc_const_bitmap_t set)
 {
     const FenceMeans *means = &below->fences->means[below->memory][below->kind];
@@ -90,7 +91,7 @@ static bool release(Below *below, const char *path, hwloc_const_bitmap_t set)
         if (means->ops->forget)
             means->ops->forget(means->context, path);
     }
-    /* Those below it have to wait for it. */
+    /* If the set stays, the cgroups below have to wait for a later call. */
     r = fence_read_now(below->fences, below->kind, path, below->memory, now);
     below->n_left += r == 0 ? fence_is_ours(below->fences, below->entry, now) : r != -ENOENT;
     return true;

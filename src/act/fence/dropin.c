@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A property that is set back to what it was leaves a drop-in behind all the same, which says so; and from then on
- * it overrides whatever is written into the unit file. The manager offers no way to take back one setting: reverting
- * a unit takes everything with it that its administrator has set. So the file is removed here, which is all that
- * reverting does. */
+/* Setting a property back to its old value still leaves a drop-in with that value, which overrides whatever
+ * is later written into the unit file. The manager cannot take back one setting: reverting a unit also
+ * drops everything that its administrator has set. So the file is removed here, which is all that reverting
+ * does. */
 
 #include "act/fence/dropin.h"
 
@@ -20,7 +20,7 @@
 /* A list of 8192 CPUs, and the comment above it. */
 #define TEXT_SIZE 32768U
 
-/* The second is that of transient units. */
+/* The second is for transient units. */
 static const char *const directories[] = {"run/systemd/system.control", "run/systemd/transient"};
 
 static void file_name(char *ret, size_t size, size_t i, const char *unit, const char *property)
@@ -28,7 +28,7 @@ static void file_name(char *ret, size_t size, size_t i, const char *unit, const 
     (void)snprintf(ret, size, "%s/%s.d/50-%s.conf", directories[i], unit, property);
 }
 
-/* The last line about the property counts: the one before it empties the set. Lists have blanks in them. */
+/* The last line about the property counts, since the one before it empties the set. Lists contain blanks. */
 int fence_dropin_parse(char *text, const char *property, hwloc_bitmap_t ret)
 {
     size_t len = strlen(property);

@@ -317,7 +317,8 @@ bool fence_is_back(const Fences *fences, bool memory, hwloc_const_bitmap_t befor
            (!hwloc_bitmap_iszero(possible) && hwloc_bitmap_isincluded(possible, now));
 }
 
-/* The set is back in effect. Returns whether there is nothing more to wait for. */
+/* The set is back in effect. Asks for the literal original if that differs. Returns whether there is nothing
+ * more to wait for. */
 static bool is_back_to_the_letter(const Fences *fences, Fence *fence, bool empty)
 {
     const FenceMeans *means = means_of(fences, fence);

@@ -27,8 +27,8 @@
  * and the files show what became of the request. Every change is in the journal first (I3).
  *
  * A memory fence (cpuset.mems) stands beside a CPU fence if the policy has fixed its nodes (Mode=fixed) and
- * names the kind of fence. Writing cpuset.mems blocks until all pages that lie elsewhere are moved, and
- * processes whose memory does not fit in is OOM-killed sooner or later. So a memory fence is raised only when all
+ * names the kind of fence. Writing cpuset.mems blocks until all pages that lie elsewhere are moved, and a
+ * process whose memory does not fit is OOM-killed sooner or later. So a memory fence is raised only when all
  * memory is at home already; by then memory has followed in small steps (act/mover/mover.h). It stays up
  * while threads are lent a CPU, and comes down with the home.
  *

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A cgroup can be fenced when everything that runs in it is at home in one group: then its home is the cgroup's,
- * too. All of it must be free to be placed, because a cpuset moves also those whose masks must be left alone. */
+/* A cgroup can be fenced when everything that runs in it is at home in one group: then that home is the
+ * cgroup's, too. Every thread in it must be free to be placed, because a cpuset also moves threads whose
+ * masks must be left alone. */
 
 #include "act/fence/internal.h"
 #include "base/time.h"
@@ -20,7 +21,7 @@ ActMeans fences_means(const Fences *fences, uint64_t group_id)
     return entry ? entry->means : (ActMeans){.why = fences ? ACT_WHY_NO_HOME : ACT_WHY_SETTLING};
 }
 
-/* Groups as the World has them, ascending id as well; nothing is known of their fences yet. */
+/* Starts a list of the World's groups, by ascending ID as there, with nothing known of their fences. */
 static int begin_groups(Fences *fences, const World *world)
 {
     fences->n_groups = 0;
@@ -42,7 +43,7 @@ static void say(Fences *fences, uint64_t group_id, ActFenceKind kind, ActWhy why
         entry->means = (ActMeans){.kind = kind, .why = why, .error = error};
 }
 
-/* What the cgroup of a process is to be left with: what its threads are due. */
+/* The CPUs that the cgroup of a process is to keep: what its threads are due. */
 static int find_target(const World *world, const Process *process, hwloc_bitmap_t ret)
 {
     if (hwloc_bitmap_and(ret, world->groups[process->group.i].home, process->cpuset) < 0)
@@ -54,7 +55,7 @@ static int find_target(const World *world, const Process *process, hwloc_bitmap_
     return 0;
 }
 
-/* Whether all threads of a process are where the fence would keep them. */
+/* Whether all threads of a process are where the fence would keep them: UP, or why not. */
 static ActWhy look_at_tasks(const World *world, const Process *process, hwloc_const_bitmap_t target)
 {
     size_t n, first = world_process_tasks(world, process, &n);
@@ -75,7 +76,7 @@ static ActWhy look_at_tasks(const World *world, const Process *process, hwloc_co
     return why;
 }
 
-/* Adds a process to the fence of its cgroup. Returns 0 or -ENOMEM. */
+/* Adds a process to the fence of its cgroup. 0 or -ENOMEM. */
 static int join(Fences *fences, const World *world, const Process *process, const FencePlace *place,
                 bool memory)
 {
@@ -104,7 +105,7 @@ static int join(Fences *fences, const World *world, const Process *process, cons
         why = ACT_WHY_SHARED;
         say(fences, group->id, place->kind, why, 0);
     }
-    /* A home that has moved on, or cgroups below with cpusets of their own. */
+    /* The home has moved on, or cgroups below have cpusets of their own. */
     if (why == ACT_WHY_UP && !hwloc_bitmap_isequal(fence->target, fences->scratch))
         why = ACT_WHY_SETTLING;
     if (group->n_leases > 0)
@@ -149,7 +150,7 @@ static bool is_member(void *userdata, pid_t pid)
     return fence_has_member(userdata, pid);
 }
 
-/* Why a fence that nothing of the World speaks against must stay down all the same. */
+/* Why a fence must stay down although the World would have it up. */
 static ActWhy look_at_cgroup(Fences *fences, Fence *fence)
 {
     int r;
@@ -203,7 +204,7 @@ int fences_follow(Fences *fences, const World *world, ActWants wants, void *user
             move(fences, fence);
             continue;
         }
-        /* Nothing of ours is in it any more. */
+        /* No process of the World is in it any more. */
         if (fence->state != FENCE_DOWN)
             fence_lower(fences, fence);
         if (fence->state == FENCE_DOWN && !fence->noted)

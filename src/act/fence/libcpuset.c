@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Batch systems mount the cpuset file system at /dev/cpuset and administer their jobs' cpusets there with libcpuset.
- * This does as they do. It only changes cpusets: which there are, what they are and who is in them is read from the
- * files (fence/place.c), because the library takes no root directory and tells fewer errors apart.
+/* Batch systems mount the cpuset file system at /dev/cpuset and administer their jobs' cpusets there with
+ * libcpuset; so does this file. It only changes cpusets. They are found and read through their files
+ * (fence/place.c), because the library takes no root directory and distinguishes fewer errors.
  *
- * A struct cpuset as cpuset_alloc() makes it has no attributes, and cpuset_modify() writes those that were set since:
- * cpu_exclusive, memory_migrate and the like stay the batch system's. When the kernel refuses, which it does for CPUs
- * that a cpuset below has or that are offline, the library writes all attributes back as it read them a moment before.
- * What somebody else changes in that moment is lost, and nothing here can prevent that.
+ * A struct cpuset from cpuset_alloc() has no attributes, and cpuset_modify() writes only those set since:
+ * cpu_exclusive, memory_migrate and the like stay as the batch system set them. When the kernel refuses, as
+ * it does for CPUs that a cpuset below has or that are offline, the library writes all attributes back as it
+ * read them a moment before. A change that somebody else makes in that moment is lost, and nothing here can
+ * prevent that.
  *
- * The library keeps what it has found out about the machine in variables without a lock. libcpuset_begin() makes it
- * find out all of it, after which threads only read these. */
+ * The library caches what it knows of the machine in variables without a lock. libcpuset_begin() makes it
+ * fill them all, after which threads only read them. */
 
 #include "act/fence/libcpuset.h"
 
@@ -60,10 +61,10 @@ int libcpuset_set(const char *path, hwloc_const_bitmap_t set, bool memory)
 
     if (!mask || !change)
         return -ENOMEM;
-    /* Of nothing the library would write nothing, and call that a success. */
+    /* For an empty set the library would write nothing and report success. */
     if (hwloc_bitmap_iszero(set))
         return -ENOSPC;
-    /* As the kernel says of a CPU that it has no bit for. */
+    /* The kernel's answer for a CPU beyond its masks. */
     if (last < 0 || last >= n_bits)
         return -EINVAL;
     for (int i = hwloc_bitmap_first(set); i >= 0; i = hwloc_bitmap_next(set, i))

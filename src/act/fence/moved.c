@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Cgroups of version 1 can be renamed, and those below with them. The number of the directory stays, so one that is not
- * at its path any more is looked for in the whole hierarchy. That takes a few system calls for each cgroup there is,
- * for each that is renamed while it is fenced, and twice as many at least for each that is removed: a listing may miss
- * what is renamed while it is read, and is then one short of the links that the directory has. */
+/* Cgroups of version 1 can be renamed, and those below move with them. The inode number of the directory
+ * stays, so a cgroup that is no longer at its path is searched for in the whole hierarchy. That takes a few
+ * system calls for each existing cgroup. A fenced cgroup that was renamed costs one such search, a removed
+ * one at least two: a listing may miss a directory that is renamed while it is read, and is then one short of
+ * the directory's link count. */
 
 #include "act/fence/internal.h"
 
@@ -12,12 +13,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* So many searches in a row have to find nothing, of so many at most; choices of ours. */
+/* So many searches in a row must find nothing, out of so many at most. Both are choices of ours. */
 #define SEARCHES_EMPTY 2U
 #define SEARCHES_MAX   64U
 
-/* Whether so many names are all the directories in this one. It has a link for each, and two; one in all where the file
- * system does not count them. */
+/* Whether the directory has this many subdirectories. Its link count is two more, or one if the file system
+ * does not count links. */
 static bool is_complete(DIR *dir, uint64_t n_names)
 {
     struct stat st;
@@ -25,8 +26,8 @@ static bool is_complete(DIR *dir, uint64_t n_names)
     return fstat(dirfd(dir), &st) == 0 && (st.st_nlink == n_names + 2 || st.st_nlink == 1);
 }
 
-/* `path` has PATH_MAX bytes, and is where it was found. Whether it was; -EAGAIN when it may be one that was renamed
- * meanwhile; or -errno where that cannot be said. */
+/* Searches below `path` (PATH_MAX bytes), which becomes the path found. Returns whether it was found; -EAGAIN
+ * if it may be a directory that was renamed meanwhile; or -errno if that cannot be found out. */
 static int search(int root_fd, ActFenceKind kind, uint64_t inode, char *path, unsigned depth)
 {
     CLEANUP(closedir_p) DIR *dir = fence_open_directory(root_fd, kind, path);

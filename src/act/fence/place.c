@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Whose a cgroup is decides whether it may be fenced. Below systemd every cgroup has an owner: those of units are the
- * manager's, who is asked to change them; those below a unit with Delegate= are the unit's, and marked as such by the
- * manager with an extended attribute. Where systemd does not run, or on version 1, where it leaves the cpuset
- * controller alone, cpusets are whoever's made them.
+/* The owner of a cgroup decides whether it may be fenced. Under systemd every cgroup has an owner. Cgroups of
+ * units belong to the manager, which is asked to change them. Cgroups below a unit with Delegate= belong to
+ * the unit, and the manager marks that with an extended attribute. Where systemd does not run, and on version
+ * 1, where it leaves the cpuset controller alone, cpusets belong to whoever made them.
  *
- * Version 1 is read here wherever it is. At /sys/fs/cgroup/cpuset it is written here, too, and not with libcpuset:
- * that library knows the cpuset file system of before 2007 only, at /dev/cpuset (fence/libcpuset.c). */
+ * Version 1 is read here wherever it is mounted. At /sys/fs/cgroup/cpuset it is also written here and not
+ * with libcpuset: that library knows only the cpuset file system from before 2007, at /dev/cpuset
+ * (fence/libcpuset.c). */
 
 #include "act/fence/place.h"
 
@@ -68,8 +69,8 @@ void fence_host_read(int root_fd, ActHost *ret)
     ret->systemd = ret->cpuset2 && exists(root_fd, "run/systemd/system");
 }
 
-/* The outermost unit of a path that can hold processes: the directories above it are slices. Returns its length, 0:
- * none. */
+/* The outermost unit in a path that can hold processes; the directories above it are slices. Returns the
+ * length of its name, or 0 if there is none. */
 static size_t outer_unit(const char *path, const char **ret)
 {
     static const char *const units[] = {".service", ".scope", ".socket", ".mount", ".swap"};
@@ -121,7 +122,7 @@ static ActWhy place_unit(const ActHost *host, const Process *process, FencePlace
     return ACT_WHY_UP;
 }
 
-/* Whether a cgroup is marked as its unit's own, by a manager of the system or of a user. */
+/* Whether the manager of the system or of a user has marked a cgroup as delegated to its unit. */
 static bool is_delegated(int root_fd, const char *path)
 {
     static const char *const names[] = {"trusted.delegate", "user.delegate"};
@@ -134,7 +135,7 @@ static bool is_delegated(int root_fd, const char *path)
     return false;
 }
 
-/* Whether some cgroup above this one was given away; the one that was given away still is the manager's itself. */
+/* Whether a cgroup above this one is delegated. The delegated one itself still belongs to the manager. */
 static bool is_below_delegated(int root_fd, const char *path)
 {
     char up[PATH_MAX];
@@ -149,8 +150,8 @@ static bool is_below_delegated(int root_fd, const char *path)
     return false;
 }
 
-/* On a kernel that has no /proc/PID/cpuset (Debian's 7.3, without version 1): there a process is in one group for all
- * controllers, whether or not they are switched on. */
+/* For kernels without /proc/PID/cpuset (Debian's 7.3, without version 1). There a process is in one cgroup
+ * for all controllers, enabled or not. */
 static int read_unified_path(int root_fd, pid_t pid, char *ret, size_t size)
 {
     CLEANUP_FREE char *text = NULL;
@@ -168,9 +169,9 @@ static int read_unified_path(int root_fd, pid_t pid, char *ret, size_t size)
     return (size_t)snprintf(ret, size, "%s", paths.cpuset) < size ? 0 : -ENAMETOOLONG;
 }
 
-/* Where a process is in the hierarchy of the cpuset controller; on version 2, at the nearest level where that is
- * switched on, or below it. The kernel's own file comes first: on version 1 /proc/PID/cgroup shows the root for a
- * process whose first thread has ended. 0 or -errno. */
+/* Where a process is in the hierarchy of the cpuset controller: on version 2, the nearest level where that is
+ * enabled, or a level below it. The kernel's own file is read first, because on version 1 /proc/PID/cgroup
+ * shows the root for a process whose first thread has ended. 0 or -errno. */
 static int read_path(int root_fd, pid_t pid, char *ret, size_t size)
 {
     char path[32];
@@ -191,7 +192,7 @@ static int read_path(int root_fd, pid_t pid, char *ret, size_t size)
 static ActWhy place_v1(int root_fd, const Process *process, ActFenceKind kind, FencePlace *ret)
 {
     if (read_path(root_fd, process->pid, ret->path, sizeof(ret->path)) < 0)
-        return ACT_WHY_SETTLING; /* it is about to be gone */
+        return ACT_WHY_SETTLING; /* about to be gone */
     ret->kind = kind;
     return ACT_WHY_UP;
 }
@@ -214,7 +215,7 @@ static ActWhy place_cgroup(int root_fd, const ActHost *host, const Process *proc
 
     if (why != ACT_WHY_UP)
         return why;
-    /* Out of what a cgroup namespace shows, or the root, which has no CPUs of its own. */
+    /* Outside the cgroup namespace, or the root, which has no CPUs of its own. */
     if (strcmp(ret->path, "/") == 0 || strstr(ret->path, "/.."))
         return ACT_WHY_ROOT;
     memcpy(ret->name, ret->path, sizeof(ret->name));
@@ -245,7 +246,7 @@ static const char *mount_point(ActFenceKind kind)
                                         : "sys/fs/cgroup";
 }
 
-/* `file` as it is called in a cgroup, "cpuset.cpus". */
+/* The path of `file` ("cpuset.cpus") in a cgroup, under the name that this hierarchy uses. */
 static void name_file(ActFenceKind kind, const char *path, const char *file, char *ret, size_t size)
 {
     if (kind == ACT_FENCE_CPUSETFS)
@@ -262,16 +263,16 @@ int fence_read(int root_fd, ActFenceKind kind, const char *path, const char *fil
     n = root_read(root_fd, name, list, sizeof(list));
     if (n == -ENOENT || n == -ENODEV) {
         *strrchr(name, '/') = '\0';
-        /* On version 1 it was renamed, and back. */
+        /* On version 1 a missing file means that the cgroup is gone, or was renamed and back. */
         if (kind == ACT_FENCE_CGROUP1 || kind == ACT_FENCE_CPUSETFS || !exists(root_fd, name))
             return -ENOENT;
-        hwloc_bitmap_zero(ret); /* the controller is not switched on there */
+        hwloc_bitmap_zero(ret); /* the controller is not enabled there */
         return 0;
     }
     return n < 0 ? (int)n : parse_list(list, PARSE_CPU_MAX, ret);
 }
 
-/* On version 2 the nearest level counts where the controller is switched on. */
+/* On version 2 the nearest level where the controller is enabled counts. */
 static int read_nearest(int root_fd, char *path, hwloc_bitmap_t ret)
 {
     for (;;) {
@@ -290,7 +291,7 @@ int fence_cpuset(int root_fd, pid_t pid, hwloc_bitmap_t ret)
     char path[PATH_MAX];
     int r = read_path(root_fd, pid, path, sizeof(path));
 
-    /* Out of what a cgroup namespace shows. */
+    /* Outside the cgroup namespace. */
     if (r == 0 && strstr(path, "/.."))
         r = -ENOENT;
     if (r == 0)
@@ -346,7 +347,7 @@ static int write_list(int root_fd, ActFenceKind kind, const char *path, const ch
     fd = openat(root_fd, name, O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
-    /* An empty list is a line without one: a write of nothing is none. */
+    /* The empty list is a line without numbers: writing zero bytes has no effect. */
     return write(fd, *list ? list : "\n", *list ? strlen(list) : 1) < 0 ? -errno : 0;
 }
 
@@ -357,8 +358,8 @@ static int write_once(const FenceList *list, const char *path, hwloc_const_bitma
                                                          list->memory ? "cpuset.mems" : "cpuset.cpus", set);
 }
 
-/* Version 1 refuses CPUs that are offline with EINVAL: these were taken away when they went, and the others are written
- * then. */
+/* Version 1 refuses offline CPUs with EINVAL. The kernel took them away when they went offline, so the others
+ * are written. */
 int fence_write(void *context, const char *path, hwloc_const_bitmap_t set)
 {
     const FenceList *list = context;
@@ -411,7 +412,7 @@ uint64_t fence_inode(int root_fd, ActFenceKind kind, const char *path)
     return fstatat(root_fd, name, &st, 0) == 0 ? st.st_ino : 0;
 }
 
-/* Who must all be wanted. */
+/* The condition that all processes must meet. */
 typedef struct All {
     bool (*wants)(void *userdata, pid_t pid);
     void *userdata;
@@ -425,12 +426,12 @@ static int add_pid(void *userdata, const char *line)
     return parse_i32(line, &pid) == 0 && all->wants(all->userdata, pid) ? 0 : -ECANCELED;
 }
 
-/* Those in one cgroup. */
+/* The processes in one cgroup. Returns whether all are wanted, or -errno. */
 static int all_here(int dir_fd, All *all)
 {
     int r = lines_read(dir_fd, "cgroup.procs", add_pid, all);
 
-    /* A threaded cgroup does not say (EOPNOTSUPP); nobody is in one whose list is empty (ESRCH). */
+    /* A threaded cgroup does not list its processes (EOPNOTSUPP). ESRCH: the list is empty. */
     return r == -ECANCELED ? false : r == 0 || r == -ESRCH ? true : r;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Putting every fence back, at the end of the program: the journal alone says what there is, since this may be the
- * program that comes after a crash. Everything is asked for first, then all of it is waited for. */
+/* Restoring every fence at the end of the program. Only the journal says what there is, since this may be the
+ * program that follows a crash. Everything is asked for first; then all of it is waited for. */
 
 #include "act/fence/internal.h"
 #include "base/time.h"
@@ -15,13 +15,13 @@
 #define RESTORE_USEC (3U * USEC_PER_SEC)
 #define MOMENT_USEC  5000U
 
-/* Of one that is renamed just when it is to be written; a choice of ours. */
+/* For a cgroup that is renamed just before it is written. A choice of ours. */
 #define ASK_TRIES 64U
 
 typedef enum Progress {
     PROGRESS_TO_DO,
     PROGRESS_ASKED,
-    PROGRESS_LETTER, /* it is back in effect, and asked to be so to the letter, which may be refused */
+    PROGRESS_LETTER, /* restored in effect; the literal original was asked for, which may be refused */
     PROGRESS_DONE,
     PROGRESS_FAILED,
 } Progress;
@@ -29,8 +29,8 @@ typedef enum Progress {
 /* An entry of the journal. */
 typedef struct Item {
     Progress progress;
-    bool gone;  /* the cgroup has been removed */
-    bool left;  /* not so those below it */
+    bool gone;  /* the cgroup was removed */
+    bool left;  /* some cgroup below it is not known to be restored */
     char *path; /* where it is now */
 } Item;
 
@@ -39,7 +39,7 @@ static const char *name_of(const JournalFence *entry, const Item *item)
     return entry->kind == ACT_FENCE_UNIT ? entry->name : item->path;
 }
 
-/* TO_DO: it was renamed or removed meanwhile. */
+/* TO_DO: renamed or removed meanwhile. */
 static Progress restore_try(const Fences *fences, const JournalFence *entry, Item *item)
 {
     const FenceMeans *means = &fences->means[entry->memory][entry->kind];
@@ -54,8 +54,9 @@ static Progress restore_try(const Fences *fences, const JournalFence *entry, Ite
     if (!item->path)
         return PROGRESS_FAILED;
     now = fence_read_now(fences, entry->kind, path, entry->memory, fences->scratch);
-    /* Somebody else's. As it was before, it may still be about to change: a service manager writes after it has
-     * answered. What does not run cannot be asked; but a unit still has its property then. */
+    /* Somebody else's set stays. The original is asked for even if it is there already, because a service
+     * manager may still be about to write ours. A unit that does not run cannot be read, but still has its
+     * property. */
     if (now == 0 && !fence_is_ours(fences, entry, fences->scratch) &&
         !fence_is_back(fences, entry->memory, entry->before, fences->scratch))
         return PROGRESS_DONE;
@@ -114,8 +115,8 @@ static void wait_all(const Fences *fences)
         }
 }
 
-/* What was made below them while they were up. Nodes are written aside, a level at a time. Returns of how many not all
- * is known to be back. */
+/* Restores the cgroups made below fences while these were up. Nodes are written by a thread, one level in
+ * each round. Returns the number of fences below which something may be left. */
 static size_t release_below(Fences *fences, Item *items)
 {
     const Journal *journal = fences->journal;
@@ -134,7 +135,7 @@ static size_t release_below(Fences *fences, Item *items)
     return n_left;
 }
 
-/* Asks for everything, then waits for all of it. Returns how many are not known to be back. */
+/* Asks for everything, then waits for all of it. Returns how many are not known to be restored. */
 static size_t restore_all(Fences *fences, Item *items)
 {
     const Journal *journal = fences->journal;
@@ -174,7 +175,7 @@ static int restore_items(Fences *fences, Item *items)
         fence->n_members = 0;
     }
     n_left += release_below(fences, items);
-    /* From the end, since one that is noted is replaced by the last. */
+    /* From the end, because the last entry takes the place of one that is removed. */
     for (size_t i = journal->n_fences; i-- > 0;)
         if (items[i].progress == PROGRESS_DONE && !items[i].left) {
             fence_tidy(fences, &journal->fences[i]);
@@ -189,7 +190,7 @@ int fences_restore(Fences *fences)
     size_t n;
     int r;
 
-    /* What somebody else has set meanwhile is seen now, or never. */
+    /* This is the last chance to see what somebody else has set meanwhile. */
     fences_sense(fences);
     fence_read_online(fences);
     n = fences->journal->n_fences;

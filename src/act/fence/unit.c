@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One call may be under way for each unit: a later set() for the same unit replaces it, because only its answer counts.
- * The manager carries out what it was asked in the order it was asked.
+/* At most one call per unit is in flight. A later set() for the same unit replaces it, because only the last
+ * answer counts. The manager carries out requests in the order in which they arrive.
  *
- * The property is set for this boot only. The manager keeps it in a drop-in below /run, so it also holds when the
- * unit is started again, and after a daemon-reload. */
+ * The property is set for this boot only. The manager keeps it in a drop-in below /run, so it survives a
+ * restart of the unit and a daemon-reload. */
 
 #include "act/fence/unit.h"
 
@@ -18,19 +18,19 @@
 #define MANAGER_PATH    "/org/freedesktop/systemd1"
 #define NO_SUCH_UNIT    "org.freedesktop.systemd1.NoSuchUnit"
 
-/* The manager answers within milliseconds; under a daemon-reload within seconds. */
+/* The manager answers within milliseconds, or within seconds during a daemon-reload. */
 #define CALL_USEC (10U * USEC_PER_SEC)
 
 typedef struct UnitCall {
     char *unit;
-    sd_bus_slot *slot; /* NULL: it has been answered */
+    sd_bus_slot *slot; /* NULL: answered */
     int result;
 } UnitCall;
 
 struct FenceUnits {
     const char *property;
     sd_bus *bus, *given;
-    UnitCall **calls; /* by address, which the answers know */
+    UnitCall **calls; /* pointers, because pending answers refer to them */
     size_t n_calls, capacity;
 };
 
@@ -52,7 +52,7 @@ static void call_free(UnitCall *call)
     free(call);
 }
 
-/* The connection is of no use any more; the next call makes another one. */
+/* Drops a connection that is of no more use; the next call makes another. */
 static void disconnect(FenceUnits *units, int error)
 {
     for (size_t i = 0; i < units->n_calls; i++)
@@ -148,7 +148,7 @@ static int add(FenceUnits *units, const char *unit, UnitCall **ret)
     return 0;
 }
 
-/* CPUs or nodes as the manager wants them: one bit each, in bytes. */
+/* CPUs or nodes in the manager's format: one bit each, in bytes. */
 static int append_set(sd_bus_message *message, hwloc_const_bitmap_t set)
 {
     int last = hwloc_bitmap_last(set);
@@ -196,7 +196,7 @@ static int send_set(FenceUnits *units, UnitCall *call, hwloc_const_bitmap_t set)
     return MIN(r, 0);
 }
 
-/* Takes what has come in. */
+/* Processes incoming messages. */
 static void process(FenceUnits *units)
 {
     int r = 0;
@@ -213,7 +213,7 @@ static int units_set(void *context, const char *name, hwloc_const_bitmap_t set)
     UnitCall *call;
     int r;
 
-    /* A manager that was executed anew has closed the connection. */
+    /* A manager that has re-executed itself has closed the connection. */
     process(units);
     r = connect(units);
     if (r == 0)
