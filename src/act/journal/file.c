@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* There is no fsync(2) here. The journal is to outlive this process, not the machine: it lies on a tmpfs (/run), and a
- * crash of the machine ends every task it speaks of. What write(2) has taken, the next process will read.
+/* There is no fsync(2) here. The journal must outlive this process, not the machine: it lies on a tmpfs
+ * (/run), and a crash of the machine ends every task that it describes. The next process reads whatever
+ * write(2) has accepted.
  *
- * A record is written with one call; when only part of it finds room, that part is cut off again. If even that fails
- * the tail stays, and is cut off before the next append; a reader drops a last line without an end.
+ * A record is written with one call. If only part of it finds space, that part is cut off again. If even that
+ * fails, the tail stays until it is cut off before the next append; a reader drops a last line without an
+ * end.
  *
- * A damaged journal is put aside in four steps, each of which a crash may follow:
+ * A damaged journal is put aside in four steps, and a crash may follow each:
  *
  *   write journal.new --> unlink journal.corrupt --> link journal as journal.corrupt --> rename journal.new to journal
  *
- * Up to the rename the damaged journal is the journal, and the next start begins anew: it unlinks a journal.new, and
- * the second name of the journal, which is the only one a journal may have. */
+ * Until the rename the damaged journal is the journal, and the next start begins anew: it unlinks a
+ * journal.new, and the second name of the journal, which may have only one. */
 
 #include "act/journal/file.h"
 
@@ -42,8 +44,8 @@ static int open_directory(const char *path, const char *name, int *ret, char **r
     return 0;
 }
 
-/* Takes away the second name that a crash between link and rename has left, and brings *st up to date. Any other
- * second name is somebody else's, and stays. */
+/* Removes the second name that a crash between link and rename has left, and updates *st. Any other second
+ * name is somebody else's, and stays. */
 static int drop_second_name(const JournalFile *file, struct stat *st)
 {
     CLEANUP_FREE char *corrupt = NULL;
@@ -58,7 +60,7 @@ static int drop_second_name(const JournalFile *file, struct stat *st)
     return unlinkat(file->dir_fd, corrupt, 0) < 0 || fstat(file->fd, st) < 0 ? -errno : 0;
 }
 
-/* `change`: it is to be written to, too. */
+/* `change`: it is to be written, too. */
 static int check_file(const char *path, const struct stat *st, bool change, char **ret_error)
 {
     if (!S_ISREG(st->st_mode))
@@ -94,9 +96,9 @@ int journal_file_open(const char *path, bool change, JournalFile *ret, char **re
     r = open_directory(file.path, file.name, &file.dir_fd, ret_error);
     if (r < 0)
         return r;
-    /* O_NONBLOCK: a FIFO must not hold us up before it is found not to be a file. */
+    /* O_NONBLOCK: opening a FIFO must not block before the check that finds it is no regular file. */
     file.fd = openat(file.dir_fd, file.name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
-    /* As on a full disk: what is in it can be put back. */
+    /* As on a full disk, the contents can still be restored. */
     if (file.fd < 0 && errno == EROFS)
         file.fd = openat(file.dir_fd, file.name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (file.fd < 0 && errno == ENOENT && !change)
@@ -213,7 +215,7 @@ bool journal_file_is_lost(const JournalFile *file)
     return file->fd >= 0 && fstat(file->fd, &st) == 0 && (st.st_nlink == 0 || st.st_size < file->length);
 }
 
-/* Gives the present file its second name. link(2) and not rename(2), so that there is a journal at every moment. */
+/* Gives the present file its second name. Not with rename(2), so that a journal exists at every moment. */
 static int keep_corrupt(JournalFile *file, const char *name)
 {
     if (unlinkat(file->dir_fd, name, 0) < 0 && errno != ENOENT)
@@ -232,7 +234,7 @@ int journal_file_replace(JournalFile *file, const char *text, size_t len, bool k
     if (len > JOURNAL_FILE_MAX)
         return -EFBIG;
 
-    /* One that an earlier crash left. */
+    /* A leftover of an earlier crash. */
     if (unlinkat(file->dir_fd, fresh, 0) < 0 && errno != ENOENT)
         return -errno;
     fd = openat(file->dir_fd, fresh, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The file the journal is in: trusted or refused, appended to in whole records, replaced in one step. */
+/* The file of the journal: trusted or refused, appended to in whole records, replaced in one step. */
 
 #include "base/util.h"
 
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* A journal of this size is not ours: a compacted one holds some hundred bytes per process. */
+/* A larger journal is not ours: a compacted one holds some hundred bytes per process. */
 #define JOURNAL_FILE_MAX (64UL << 20)
 
 typedef struct JournalFile {
@@ -22,27 +22,28 @@ typedef struct JournalFile {
 
 #define JOURNAL_FILE_NULL ((JournalFile){.dir_fd = -1, .fd = -1})
 
-/* Opens the file, or makes it. Only a regular file with one name, owned by this process's user and writable by no
- * other, in a directory that nobody but root and this user can write to, is accepted: its contents decide whose
- * masks get changed. 0, or -errno with a malloc'd sentence in *ret_error (NULL when memory is out); -EPERM: not to
- * be trusted. Without `change` it is opened to read only: -ENOENT, without a sentence, when there is none; and a file
- * of root's is believed by everybody. */
+/* Opens or creates the file. Its contents decide whose masks are changed. So it must be a regular file with
+ * one name, owned by this process's user and writable by no other, in a directory that only root and this
+ * user can write to. 0, or -errno with a malloc'd sentence in *ret_error (NULL when out of memory); -EPERM:
+ * not to be trusted. Without `change` it is opened for reading only: a file of root is then accepted, too,
+ * and -ENOENT, without a sentence, means that there is none. */
 int journal_file_open(const char *path, bool change, JournalFile *ret, char **ret_error);
 void journal_file_done(JournalFile *file);
 
-/* Reads it whole: at most JOURNAL_FILE_MAX bytes, *ret_more says whether there were more. Malloc'd and terminated. */
+/* Reads the whole file, at most JOURNAL_FILE_MAX bytes. *ret_more says whether there were more. Malloc'd and
+ * terminated. */
 int journal_file_read(JournalFile *file, char **ret, size_t *ret_len, bool *ret_more);
 
-/* Appends text in one write(2). 0, or -errno and the file is as long as before. */
+/* Appends text in one write(2). 0, or -errno with the file as long as before. */
 int journal_file_append(JournalFile *file, const char *text, size_t len);
 
-/* Cuts it to the text that it begins with, which needs no room. 0, or -errno and it is as it was; -EBADMSG: it begins
- * otherwise. */
+/* Cuts the file to `text`, with which it must begin. That needs no space. 0, or -errno with the file
+ * unchanged; -EBADMSG: it does not begin like that. */
 int journal_file_cut(JournalFile *file, const char *text, size_t len);
 
-/* Whether it no longer holds what was written: somebody else has cut it short, or taken it away. */
+/* Whether the file no longer holds what was written, because somebody else has truncated or removed it. */
 bool journal_file_is_lost(const JournalFile *file);
 
-/* Puts a new file with this text in its place, all or nothing; with `keep` the old one remains as NAME.corrupt. 0, or
- * -errno and the old file is still in place and open. */
+/* Replaces the file with a new one holding this text, all or nothing. With `keep` the old file remains as
+ * NAME.corrupt. 0, or -errno with the old file still in place and open. */
 int journal_file_replace(JournalFile *file, const char *text, size_t len, bool keep);

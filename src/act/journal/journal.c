@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* An index in memory says what the file holds already, so that moving ten thousand threads of a process to one home
- * costs two lines and not ten thousand. It is sorted arrays: processes come with mostly rising numbers, so an insertion
- * is nearly always an append, and a hash handle would be as large as the entry itself.
+/* An index in memory holds what the file holds, so that moving ten thousand threads of a process to one home
+ * costs two lines and not ten thousand. The index is sorted arrays: PIDs mostly rise, so an insertion is
+ * nearly always an append, and a hash handle would be as large as the entry itself.
  *
- * The index follows the file and never goes before it: a line is written first and noted when that worked. */
+ * The index follows the file and is never ahead of it: a line is written first, and taken into the index when
+ * that has worked. */
 
 #include "act/journal/journal.h"
 
@@ -15,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Room for change before a compaction pays; a line is about 60 bytes. */
+/* Growth allowed before a compaction pays; a line is about 60 bytes. */
 #define LINES_SPARE     4096U
 #define PROCESSES_SPARE 1024U
 
@@ -32,7 +33,7 @@ static int read_boot_id(int root_fd, char **ret, char **ret_error)
     return *ret ? 0 : -ENOMEM;
 }
 
-/* With its file open, and nothing taken in yet. */
+/* A journal with its file open, and nothing taken in yet. */
 static int journal_new(const char *path, int root_fd, bool change, Journal **ret, char **ret_error)
 {
     CLEANUP(journal_free_p) Journal *journal = calloc(1, sizeof(*journal));
@@ -54,7 +55,7 @@ static int journal_new(const char *path, int root_fd, bool change, Journal **ret
     return 0;
 }
 
-/* Writes the whole index as a new file. */
+/* Writes the whole index to a new file. */
 static int write_anew(Journal *journal, bool keep)
 {
     CLEANUP_FREE char *text = NULL;
@@ -74,7 +75,7 @@ static int write_anew(Journal *journal, bool keep)
     return 0;
 }
 
-/* Takes in what the file holds, and leaves a file behind that can be appended to. */
+/* Takes in what the file holds, and leaves a file that can be appended to. */
 static int load(Journal *journal, char **ret_error)
 {
     CLEANUP_FREE char *text = NULL, *what = NULL;
@@ -97,7 +98,7 @@ static int load(Journal *journal, char **ret_error)
 
     if (r == ACT_E_CORRUPT) {
         *ret_error = format_text("%s:%s", journal->file.path, what ? what : "expected a journal");
-        /* On a full disk the damaged file simply stays, and is found again. */
+        /* On a full disk the damaged file stays, and is found again. */
         (void)write_anew(journal, true);
         return r;
     }
@@ -128,7 +129,7 @@ int journal_open(const char *path, int root_fd, Journal **ret, char **ret_error)
     return r;
 }
 
-/* Takes in what the file holds. One of another boot is about nobody. */
+/* Takes in what the file holds. A journal of another boot has no entries. */
 static int load_reading(Journal *journal)
 {
     CLEANUP_FREE char *text = NULL, *what = NULL;
@@ -174,7 +175,7 @@ Journal *journal_free(Journal *journal)
     return NULL;
 }
 
-/* Appends one or more finished lines. */
+/* Appends one or more whole lines. */
 static int append(Journal *journal, const char *text, size_t len)
 {
     int r = journal_file_is_lost(&journal->file) ? write_anew(journal, false) : 0;
@@ -188,8 +189,8 @@ static int append(Journal *journal, const char *text, size_t len)
     return 0;
 }
 
-/* Appends the lines and only then takes them in, by reading them: so what is noted is what a later process will
- * read. 0, -ENOMEM, or another -errno when they cannot be appended. */
+/* Appends lines, and then takes them in by parsing them: so the index holds what a later process will read.
+ * 0, -ENOMEM, or another -errno if they cannot be appended. */
 static int note_text(Journal *journal, const char *text, size_t len)
 {
     int r = len > 0 ? append(journal, text, len) : 0;
@@ -197,7 +198,7 @@ static int note_text(Journal *journal, const char *text, size_t len)
     return r < 0 || len == 0 ? r : MIN(journal_text_take(journal, text, len), 0);
 }
 
-/* The same of what `print` writes of an object. */
+/* The same for what `print` writes of an object. */
 static int note_printed(Journal *journal, int (*print)(FILE *out, const void *object), const void *object)
 {
     size_t len = 0;
@@ -256,7 +257,7 @@ typedef struct Change {
     const JournalChange *change;
 } Change;
 
-/* The lines that are missing for this change. */
+/* Prints the lines that are missing for this change. */
 static int print_change(FILE *out, const void *object)
 {
     const Journal *journal = ((const Change *)object)->journal;
@@ -276,11 +277,11 @@ static int print_change(FILE *out, const void *object)
                                .since_ticks = change->since_ticks,
                                .original = change->original,
                            });
-    /* Also what the thread had when it was managed before. */
+    /* Also if the thread was managed before with another original. */
     if (process && !change->ours &&
         !same_original(journal_original(journal, process, change->task), change->original))
         write_thread(out, change, change->task, change->original);
-    /* A thread that has the mask already will not be told from one that gets it. */
+    /* A thread that already has the mask could not be told from one that gets it. */
     for (size_t i = 0; i < change->n_own; i++)
         if (!process || !same_original(journal_original(journal, process, change->own[i]), own))
             write_thread(out, change, change->own[i], own);
@@ -447,8 +448,8 @@ static bool is_living(const ActProcess *living, size_t n, pid_t pid, uint64_t st
     return at < n && living[at].pid == pid && living[at].start_ticks == start_ticks;
 }
 
-/* Drops what is of no use any more. A thread's line goes with its process; lines of threads that ended before it stay
- * until then, there are few. */
+/* Drops useless entries. A thread's line goes with its process; lines of threads that ended earlier stay
+ * until then, since they are few. */
 static void drop_dead(Journal *journal, const ActProcess *living, size_t n)
 {
     size_t kept = 0, threads = 0, passages = 0, strangers = 0;
@@ -506,7 +507,7 @@ int journal_compact(Journal *journal, const ActProcess *living, size_t n)
     return write_anew(journal, false);
 }
 
-/* A full disk must not keep what is over: somebody may choose a mask that was ours. */
+/* A full disk must not preserve entries that are over: a user may choose a mask that was ours. */
 int journal_clear(Journal *journal)
 {
     CLEANUP_FREE char *header = NULL;

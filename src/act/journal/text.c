@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A journal is read after a crash, perhaps of the disk's making, and decides about masks; so a line is taken in as a
- * whole or not at all, and it must refer to a process that an earlier line introduced. A later line about the same
- * thing wins: that is how a process that is managed a second time gets its new original. */
+/* A journal is read after a crash, and may be damaged by a faulty disk, but it decides about masks. So a line
+ * is taken as a whole or not at all, and it must refer to a process that an earlier line introduced. A later
+ * line about the same thing wins; that is how a process that is managed a second time gets its new original
+ * mask. */
 
 #include "act/journal/text.h"
 
@@ -88,7 +89,7 @@ static const RecordField fenced_fields[] = {
     {"cpus", RECORD_MASK, offsetof(JournalFenced, set), .required = true},
 };
 
-/* What any line says; zeroed before. */
+/* The fields of any line; zeroed before reading. */
 typedef union Line {
     JournalProcess process; /* the largest */
     JournalThread thread;
@@ -99,7 +100,7 @@ typedef union Line {
     JournalFenced fenced;
 } Line;
 
-/* Taking in: each takes what was read of a line. */
+/* Taking in: each function takes the fields of one line. */
 
 int journal_thread_compare(const JournalThread *a, const JournalThread *b)
 {
@@ -115,7 +116,7 @@ static bool is_mask(CpuMask mask)
     return mask && !hwloc_bitmap_iszero(mask);
 }
 
-/* One by one: most processes get one or two masks in their life. */
+/* Grown one by one: most processes get one or two masks in their life. */
 static int add_mask(CpuMask **masks, uint32_t *n, CpuMask mask)
 {
     CpuMask *grown;
@@ -230,7 +231,7 @@ static int take_stranger(Journal *journal, RecordReader *reader, const Line *lin
                                    : journal_add_stranger(journal, line->stranger);
 }
 
-/* A path of a cgroup, or the name of a unit: nothing that could lead elsewhere. */
+/* The path of a cgroup or the name of a unit, and nothing that could lead elsewhere. */
 static bool is_fence(const JournalFence *fence)
 {
     return fence->kind != ACT_FENCE_NONE && fence->name && *fence->name && fence->path && fence->before &&
@@ -260,7 +261,7 @@ static int take_fence(Journal *journal, RecordReader *reader, const Line *line)
     return APPEND(journal->fences, journal->fences_capacity, journal->n_fences, value);
 }
 
-/* The fence that a line refers to; NULL, and the reader's error is set: there is none. */
+/* The fence that a line refers to; NULL, with the reader's error set, if there is none. */
 static JournalFence *find_fence(Journal *journal, RecordReader *reader, const JournalFenced *value, int *ret)
 {
     JournalFence *fence = value->name ? journal_fence(journal, value->name, value->memory) : NULL;
@@ -301,7 +302,7 @@ void journal_drop_settled(Journal *journal)
     journal->n_passages = n;
 }
 
-/* Those without fields. */
+/* Lines without fields. */
 static int take_word(Journal *journal, RecordReader *reader)
 {
     int r;
@@ -329,7 +330,7 @@ typedef struct LineKind {
     size_t n;
 } LineKind;
 
-/* The last field of a "fenced" line is not in an "unfenced" one. */
+/* An "unfenced" line lacks the last field of a "fenced" one. */
 static const LineKind lines[JOURNAL_LINE_MAX] = {
     [JOURNAL_LINE_PROCESS] = {"process", take_process, process_fields, ARRAY_SIZE(process_fields)},
     [JOURNAL_LINE_THREAD] = {"thread", take_thread, thread_fields, ARRAY_SIZE(thread_fields)},
@@ -344,7 +345,7 @@ static const LineKind lines[JOURNAL_LINE_MAX] = {
 
 static int take_line(Journal *journal, RecordReader *reader)
 {
-    /* Whoever goes on writing has taken over. */
+    /* A daemon that continues to write has taken over. */
     journal->kept = false;
     for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
         if (record_is(reader, lines[i].name)) {
@@ -372,7 +373,7 @@ int journal_text_take(Journal *journal, const char *text, size_t len)
     return r;
 }
 
-/* 0: of this boot; 1: of another; -EINVAL with the reader's error. */
+/* 0: this boot; 1: another boot; -EINVAL with the reader's error. */
 static int take_header(Journal *journal, RecordReader *reader)
 {
     Header header = {0};
@@ -390,7 +391,7 @@ static int take_header(Journal *journal, RecordReader *reader)
     return strcmp(header.boot, journal->boot_id) != 0;
 }
 
-/* Keeps the reader's error if it is the first. */
+/* Keeps only the first error of the reader. */
 static void remember(RecordReader *reader, char **ret_error)
 {
     static const char prefix[] = "line ";
@@ -401,7 +402,7 @@ static void remember(RecordReader *reader, char **ret_error)
         strdup(reader->error + (strncmp(reader->error, prefix, strlen(prefix)) == 0 ? strlen(prefix) : 0));
 }
 
-/* Length up to the end of the last whole line. What is behind it is a record that a crash cut short. */
+/* The length up to the end of the last whole line. A crash cut short whatever follows. */
 static size_t whole_lines(const char *text, size_t len)
 {
     const char *end = len > 0 ? memrchr(text, '\n', len) : NULL;
@@ -409,7 +410,7 @@ static size_t whole_lines(const char *text, size_t len)
     return end ? (size_t)(end - text) + 1 : 0;
 }
 
-/* A file without any line is the start of a header, or nothing of ours. */
+/* A file without a whole line is either the start of a header or not a journal. */
 static bool is_torn_header(const char *text, size_t len)
 {
     static const char start[] = "journal version=";
@@ -432,7 +433,7 @@ int journal_parse(Journal *journal, const char *text, size_t len, size_t *ret_go
         *ret_error = strdup("1: expected \"journal version=1 boot=...\"");
         return ACT_E_CORRUPT;
     }
-    /* The reader refuses a text with a NUL byte as a whole; any other unprintable byte costs only its line. */
+    /* The reader refuses a whole text for one NUL byte. Any other unprintable byte costs only its line. */
     for (size_t i = 0; i < good; i++)
         clean[i] = text[i] ? text[i] : '\x01';
 

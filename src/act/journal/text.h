@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The lines of the journal: writing one, and taking lines into the index. The format is described in
- * act/journal/journal.h. */
+/* The lines of the journal: writing one, and taking lines into the index. act/journal/journal.h describes the
+ * format. */
 
 #include "act/journal/journal.h"
 
@@ -35,14 +35,15 @@ typedef struct JournalFenced {
     hwloc_const_bitmap_t set;
 } JournalFenced;
 
-/* Writes one line, of the value that its kind is about. */
+/* Writes one line. Its kind says what `value` points to. */
 void journal_text_write(FILE *out, JournalLine line, const void *value);
 
-/* Takes in whole lines that this program made just now (no header). 0 or -ENOMEM; some may be taken in then. */
+/* Takes in whole lines that this program has just made, without a header. 0, or -ENOMEM; some may be taken in
+ * then. */
 int journal_text_take(Journal *journal, const char *text, size_t len);
 
-/* Takes one in, at its place; of journal.c. 0 or -ENOMEM. */
+/* journal.c: takes in a stranger at its place. 0 or -ENOMEM. */
 int journal_add_stranger(Journal *journal, JournalStranger stranger);
 
-/* Order of Journal.threads. */
+/* The order of Journal.threads. */
 int journal_thread_compare(const JournalThread *a, const JournalThread *b);
