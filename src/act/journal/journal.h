@@ -91,9 +91,8 @@ typedef struct JournalFence {
     const char *name, *path;
     CpuMask before; /* empty: it had no set of its own, but all of the levels above */
     bool memory;    /* sets are of memory nodes, not of CPUs */
-    uint64_t
-        inode;   /* of the cgroup's directory; with another number it is not ours; 0: not known, or a unit */
-    bool dropin; /* a unit with somebody's drop-in for the property, which stays (act/fence/dropin.h) */
+    uint64_t inode; /* of the cgroup's directory; another one is not ours; 0: not known, or a unit */
+    bool dropin;    /* a unit with somebody's drop-in for the property, which stays (act/fence/dropin.h) */
     CpuMask *given; /* every set that it got from us */
     uint32_t n_given;
 } JournalFence;

@@ -1,60 +1,62 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A mask set by sched_setaffinity(2) is inherited by every thread and process born under it, also by those that no
- * policy matches. They must get back what their ancestor had. A process that its user pinned to the same CPUs must not.
- * The kernel does not say where a mask comes from, so it is concluded. The mask must be exactly one that an entry of
- * the journal got from us, the process must be born while that entry was under ours, and one of these must hold, in
- * this order:
+/* Every thread and process inherits the mask that sched_setaffinity(2) has set on its creator, also if no
+ * policy matches it. It must get back what its ancestor had, but a process that its user pinned to the same
+ * CPUs must not. The kernel does not say where a mask comes from, so that is inferred. The mask must be
+ * exactly one that an entry of the journal got from us, the process must be born while that entry was under
+ * our masks, and one of these must hold, in this order:
  *
- *   ancestor   The entry is an ancestor, by the parents that live.
- *   none       A parent that lives, and does not adopt orphans, bore the process. Where the chain of such parents ends
- *              without an entry, nobody of ours was an ancestor: the mask is its user's. This is what an innocent
- *              process is, also one of the same session.
- *   group,     The chain ends at an orphan, whose true parent has ended: the orphan is of the entry's process group or
- *   session    session, or the leader of its session, who is always an ancestor, is the entry or descends from it.
- *   place      Nothing else is left of a daemon. It is in the same cgroups as the entry. Where these are the roots, in
- *              which everybody is, it must also be of a session whose leader has ended, as after fork, setsid, fork, or
- *              a member of a group that a policy has placed.
+ *   ancestor   The entry is an ancestor, through living parents.
+ *   none       A living parent that does not adopt orphans bore the process. If the chain of such parents
+ *              ends without an entry, no ancestor was ours, and the mask is the user's. An innocent process
+ *              looks like this, even one of the same session.
+ *   group,     The chain ends at an orphan, whose real parent has ended. The orphan is in the entry's
+ *   session    process group or session; or the leader of its session, always an ancestor, is the entry or
+ *              descends from it.
+ *   place      Nothing else is left of a daemon. It is in the same cgroups as the entry. If these are the
+ *              roots, which hold everything, it must also be in a session whose leader has ended, as after
+ *              fork, setsid, fork, or belong to a group that a policy has placed.
  *
  *      entry(100)---fork--->200---setsid, fork--->201         201: parent 1, session 200, and 200 has ended
  *          |                 +-- exit                              found by place, or in the journal (births.c)
  *          +-----fork--->300---fork--->301---taskset           301: found by ancestor: a limit, see below
  *      shell(90)---fork--->400---taskset                       400: parent 90 lives, is older than the entry: innocent
  *
- * Who adopts orphans: the first process of a PID namespace; and a subreaper, which the kernel does not show, so that it
- * is concluded from a child of a session that is neither the parent's nor its own: sessions are inherited or begun,
- * never joined.
+ * Orphans are adopted by the first process of a PID namespace and by subreapers. The kernel does not show
+ * subreapers, so one is inferred from a child whose session is neither its parent's nor its own: sessions are
+ * inherited or begun, never joined.
  *
- * Late evidence is worse than early evidence: parents end. So whoever is born with a mask of ours is judged in the
- * first tick that sees it, and the verdict is in the journal (births.c).
+ * Evidence gets worse with time, because parents end. So a process born with a mask of ours is judged in the
+ * first tick that sees it, and the verdict is kept in the journal (births.c).
  *
- * What this does badly. Who pins a child of a managed process to exactly the home, or runs a daemon so pinned in a
- * managed process's session or cgroup and ends its parent within a tick, or pins it when its parents have ended, has
- * it widened when numaplace stops. Who forks, calls setsid in the child and ends, all within a tick and in the root
- * cgroups, leaves a child that keeps our mask; so does an orphan below a subreaper of its own session. What the
- * first process started itself looks like an orphan that it adopted: in the session or cgroup of a managed process,
- * which services of a service manager are not. Connectors and performance events would tell of every fork, but cost
- * capabilities, or a buffer for each CPU that overflows in the very storms it is needed for; and they say nothing of
- * what happened while no daemon ran. */
+ * What this does badly. Three processes pinned by hand to exactly the home are widened when numaplace stops:
+ * a child of a managed process; a daemon that was so pinned in a managed process's session or cgroup and
+ * whose parent ended within a tick; and one that was pinned there after its parents had ended. Two children
+ * keep our mask: one whose parent forks and ends, while the child calls setsid, all within a tick and in the
+ * root cgroups; and an orphan below a subreaper of its own session. A process that the first process started
+ * itself looks like an orphan that it adopted. That matters only in the session or cgroup of a managed
+ * process, where services of a service manager are not. Connectors and performance events would report every
+ * fork. But they need capabilities, or a buffer for each CPU that overflows in the very fork storms it is
+ * needed for, and they say nothing of times without a daemon. */
 
 #include "act/undo/lineage.h"
 
 #include "base/parse.h"
 
-#define GENERATIONS_MAX 64U /* of ancestors looked at; bounds a loop that a racing list could contain */
+#define GENERATIONS_MAX 64U /* ancestors examined; bounds a loop that a racing list could contain */
 
-/* What is asked about: whether a thread has its mask from an entry. */
+/* The question: whether a thread has its mask from an entry. */
 typedef struct Question {
     Act *act;
     const Lineage *lineage;
     TaskKey task;
     hwloc_const_bitmap_t mask; /* NULL: any */
-    bool stranger;             /* found out: nobody of ours can be an ancestor */
-    bool vanished;             /* meanwhile somebody ended who was asked about */
-    ActProcess known;          /* the one asked about last, in place of a list */
+    bool stranger;             /* found out: no ancestor can be ours */
+    bool vanished;             /* a process that was asked about ended meanwhile */
+    ActProcess known;          /* the last one read; used without a list */
 } Question;
 
-/* How often one is asked about again whose parents end under our eyes. */
+/* How often to ask again about a process whose parents end meanwhile. */
 #define TRIES_MAX 4U
 
 enum {
@@ -85,7 +87,7 @@ void lineage_done(Lineage *lineage)
     *lineage = (Lineage){0};
 }
 
-/* The index of a process in the list, or its length. */
+/* The index of a process in the list, or the list's length. */
 static size_t find_index(const Lineage *lineage, pid_t pid)
 {
     size_t at = LOWER_BOUND(i, lineage->n, lineage->processes[i].pid < pid);
@@ -93,8 +95,8 @@ static size_t find_index(const Lineage *lineage, pid_t pid)
     return at < lineage->n && lineage->processes[at].pid == pid ? at : lineage->n;
 }
 
-/* Without a list each costs system calls, and who is asked about may fork meanwhile. So the first process of all,
- * which orphans have for a parent, is not read, and the last one is not read twice. */
+/* Without a list each process costs system calls, during which the child in question may fork. So PID 1, the
+ * parent of most orphans, is not read, and the last process is not read twice. */
 static bool find_process(Question *q, pid_t pid, ActProcess *ret)
 {
     size_t at;
@@ -115,8 +117,8 @@ static bool find_process(Question *q, pid_t pid, ActProcess *ret)
     return at < q->lineage->n;
 }
 
-/* Whether one born then can have inherited from the process: not before it got our mask, nor after it got its own
- * back. A child copies the mask before its start time is taken. */
+/* Whether a task born at that time can have inherited from the process: not before the process got our mask,
+ * nor after it got its own back. A child copies the mask before its start time is taken. */
 static bool born_under(const JournalProcess *process, uint64_t born_ticks)
 {
     return MAX(process->start_ticks, process->since_ticks) <= born_ticks &&
@@ -162,21 +164,22 @@ static bool is_first(const Question *q, pid_t pid)
     return first;
 }
 
-/* Whether the child may be one that its parent has adopted. */
+/* Whether `parent` may have adopted the child. */
 static bool may_be_adopted(const Question *q, const ActProcess *child, const ActProcess *parent)
 {
     return (child->session != child->pid && child->session != parent->session) || is_first(q, parent->pid);
 }
 
-/* Climbs to the orphan that a process descends from, or is. False: those who bore it live, up to the first of all or to
- * one known to be a stranger. */
+/* Climbs to the orphan that a process is, or descends from. False: the parents that bore it live, up to the
+ * first process or to a known stranger. */
 static bool find_orphan(Question *q, const ActProcess *process, ActProcess *ret)
 {
     ActProcess child = *process, parent;
 
     for (unsigned i = 0; i < GENERATIONS_MAX; i++) {
-        /* Without a parent, or one that has ended just now or is about to, it is about to be adopted. A successor to
-         * the number is none. Who is ending has no group and no session any more; what it bore has. */
+        /* A child without a parent, or whose parent has ended or is ending, is about to be adopted. A process
+         * that has reused the parent's PID is not the parent. An ending process has lost its group and
+         * session; its children have not. */
         if (child.parent <= 0 || !find_process(q, child.parent, &parent) || parent.ended ||
             parent.session < 0 || parent.start_ticks > child.start_ticks ||
             may_be_adopted(q, &child, &parent)) {
@@ -191,8 +194,8 @@ static bool find_orphan(Question *q, const ActProcess *process, ActProcess *ret)
     return false;
 }
 
-/* Whether a group or session of this number is the one that an entry was in, or led, and not a later one: its
- * leader, if that lives, is not younger than what was written down. */
+/* Whether a group or session of this number is the one that an entry was in or led, and not a later one: its
+ * leader, if it lives, is not younger than the entry. */
 static bool is_same(Question *q, const JournalProcess *entry, pid_t number)
 {
     ActProcess leader;
@@ -206,7 +209,7 @@ static JournalProcess *find_relative(Question *q, const ActProcess *orphan, bool
     const Journal *journal = q->act->journal;
     pid_t number = by_group ? orphan->pgrp : orphan->session;
 
-    /* Who is of no session we can see has 0 there, and one that is exiting -1. */
+    /* 0: its session is outside our PID namespace; -1: it is exiting. */
     if (number <= 0)
         return NULL;
     for (size_t i = 0; i < journal->n_processes; i++) {
@@ -219,14 +222,14 @@ static JournalProcess *find_relative(Question *q, const ActProcess *orphan, bool
     return NULL;
 }
 
-/* The leader of its session, if it is still there. */
+/* The leader of the process's session, if it still exists. */
 static bool find_leader(Question *q, const ActProcess *process, ActProcess *ret)
 {
     return process->session > 0 && process->session != process->pid &&
            find_process(q, process->session, ret) && ret->start_ticks <= process->start_ticks;
 }
 
-/* Whether the mask of an orphan's first thread is what its descendant has, or ours at all when any is asked for. */
+/* Whether the orphan's first thread has a mask that the entry got from us. */
 static bool has_mask(Question *q, const ActProcess *orphan, const JournalProcess *entry)
 {
     TaskKey task = {.pid = orphan->pid, .tid = orphan->pid, .start_ticks = orphan->start_ticks};
@@ -237,7 +240,7 @@ static bool has_mask(Question *q, const ActProcess *orphan, const JournalProcess
     return r == 0 && act_mask_ours(q->act, entry, task, have);
 }
 
-/* The weakest tie: cgroups. */
+/* The weakest relation: cgroups. */
 static JournalProcess *find_neighbour(Question *q, const ActProcess *orphan, const ActProcess *process)
 {
     const Journal *journal = q->act->journal;
@@ -260,7 +263,7 @@ static JournalProcess *find_neighbour(Question *q, const ActProcess *orphan, con
     return NULL;
 }
 
-/* Whether anybody bore it, or can have borne it, who had a mask of ours then. */
+/* Whether any entry had a mask of ours when the orphan was born, and so can be an ancestor. */
 static bool may_descend(const Question *q, const ActProcess *orphan)
 {
     const Journal *journal = q->act->journal;
@@ -271,7 +274,8 @@ static bool may_descend(const Question *q, const ActProcess *orphan)
     return false;
 }
 
-/* By the orphan that the process descends from, or is, and that of the leader of its session, and so on. */
+/* Judges by the orphan that the process is or descends from, then by the orphan above that one's session
+ * leader, and so on. */
 static JournalProcess *find_by_orphan(Question *q, const ActProcess *process)
 {
     ActProcess from = *process, orphan, leader;
@@ -282,7 +286,7 @@ static JournalProcess *find_by_orphan(Question *q, const ActProcess *process)
         q->stranger = !may_descend(q, &orphan);
         if (q->stranger)
             return NULL;
-        /* One that is in the journal is an ancestor of the others, and was asked about already. */
+        /* An orphan in the journal is an ancestor of the process, and was considered as such. */
         if (orphan.pid != process->pid && journal_process(q->act->journal, orphan.pid, orphan.start_ticks))
             return NULL;
         found = find_relative(q, &orphan, true);
@@ -307,7 +311,7 @@ JournalProcess *lineage_judge(Act *act, const Lineage *lineage, const ActProcess
     JournalProcess *found = NULL;
 
     question.stranger = journal_is_stranger(act->journal, process->pid, process->start_ticks);
-    /* A list stays as it is. */
+    /* Asking again is of no use with a list, which does not change. */
     for (unsigned i = 0;
          !found && !question.stranger && question.vanished && i < (lineage->n > 0 ? 1 : TRIES_MAX); i++) {
         question.vanished = false;

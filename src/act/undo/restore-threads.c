@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Putting back the threads of one process, in passes until one finds nothing: as long as one thread still has our
- * mask, it can hand it on. */
+/* Restores the threads of one process, in passes until one finds nothing: a thread that still has our mask
+ * can hand it on. */
 
 #include "act/internal.h"
 #include "base/parse.h"
 
-/* Whether it still shows the mask in restore->have: its cpuset leaves neither something of ours nor all of what it
- * gets back. */
+/* Whether the thread still shows the mask in restore->have, because its cpuset leaves neither some of our
+ * mask nor all of the original. */
 static bool shows_the_same(Restore *restore, TaskKey task)
 {
     CLEANUP_BITMAP hwloc_bitmap_t now = hwloc_bitmap_alloc();
@@ -16,7 +16,8 @@ static bool shows_the_same(Restore *restore, TaskKey task)
            hwloc_bitmap_isequal(now, restore->have);
 }
 
-/* What it had may be just what its cpuset leaves of ours: then it gets that as its own, and is not counted. */
+/* The original may be just what the cpuset leaves of our mask. Then it is set as the thread's own, and not
+ * counted. */
 int restore_thread(Restore *restore, const JournalProcess *entry, TaskKey task)
 {
     Act *act = restore->act;
@@ -44,8 +45,8 @@ int restore_thread(Restore *restore, const JournalProcess *entry, TaskKey task)
     return restore_suspect(restore, task) < 0 ? restore_failed(restore, -ENOMEM) : 1;
 }
 
-/* Notes what the kernel made of all CPUs in a thread just put back, which may lack some that were offline a moment
- * ago: a CPU is in the list of those that are online before it is in the cpusets that masks are cut with. */
+/* Notes what the kernel made of all CPUs in a thread just restored. CPUs that were offline a moment ago may
+ * be missing: a CPU is in the list of online CPUs before it is in the cpusets that cut masks. */
 static void note_left(Restore *restore, JournalProcess *entry, TaskKey task)
 {
     Act *act = restore->act;
@@ -55,7 +56,7 @@ static void note_left(Restore *restore, JournalProcess *entry, TaskKey task)
         entry->left = intern_mask(act->journal->pool, restore->have);
 }
 
-/* Whether some threads of the process had another mask than it. */
+/* Whether some threads of the process had another original mask than the process. */
 static bool has_own_originals(const Journal *journal, const JournalProcess *entry)
 {
     size_t at = LOWER_BOUND(i, journal->n_threads, journal->threads[i].pid < entry->pid);
@@ -63,8 +64,9 @@ static bool has_own_originals(const Journal *journal, const JournalProcess *entr
     return at < journal->n_threads && journal->threads[at].pid == entry->pid;
 }
 
-/* Whether a thread with this mask is to be looked at. Of very many most have what all of them had before, and need
- * not be: no cpuset can leave that of what they were given. */
+/* Whether a thread with this mask is to be looked at. In a process of very many threads most have their
+ * common original again. They can be passed over where no cpuset could leave that of a mask that was
+ * given. */
 static bool walk_wants(void *userdata, hwloc_const_bitmap_t mask)
 {
     const RestoreWalk *pass = userdata;
@@ -130,8 +132,8 @@ int restore_process(Restore *restore, JournalProcess *entry)
     for (unsigned pass = 1; r > 0 && pass < ACT_PASSES_MAX; pass++)
         r = restore_process_pass(restore, entry);
     restore->again = false;
-    /* Who is left was left by the first pass; a later one would count those, too, that got all of a smaller
-     * cpuset. */
+    /* The first pass counts the threads left alone. A later pass would also count those that got all CPUs of
+     * a smaller cpuset. */
     restore->n_left = n_left;
     return r > 0 ? restore_failed(restore, -EAGAIN) : r;
 }
