@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Carrying out a Plan, and undoing everything. The only room that changes anything on the machine.
+/* Carrying out a Plan, and undoing everything. The only room that changes the machine.
  *
- * Every change is in the journal before it is made (I3). What cannot be recorded is not done. */
+ * Every change is journalled before it is made (I3). What cannot be recorded is not done. */
 
 #include "act/orders.h"
 #include "plan/plan.h"
@@ -12,17 +12,17 @@
 
 typedef struct Act Act;
 
-/* How effects reach the machine. Functions that return int return 0, a negative errno for what broke, or a
- * positive ActResult. */
+/* How effects reach the machine. An int result is 0, a negative errno for what broke, or a positive
+ * ActResult. */
 typedef enum ActResult {
     ACT_E_GONE = 1, /* the task exited, or its ID has been reused */
     ACT_E_REFUSED,  /* permanent: EPERM, EACCES, EINVAL */
     ACT_E_RETRY,    /* transient: ENOMEM, EBUSY, EAGAIN */
-    ACT_E_CUT,      /* set, but the kernel gave less than asked, because the cpuset is narrower */
+    ACT_E_CUT,      /* set, but cut by a narrower cpuset */
     ACT_E_CORRUPT,  /* act_new() only: the journal was damaged */
 } ActResult;
 
-/* How a process is related to others, which decides from whom it can have inherited a mask. */
+/* How a process is related to others, and so from whom it can have inherited a mask. */
 typedef struct ActProcess {
     pid_t pid, parent, pgrp, session;
     uint64_t start_ticks;
@@ -30,11 +30,11 @@ typedef struct ActProcess {
     bool ended;  /* or about to: it is exiting, or is a zombie */
 } ActProcess;
 
-/* The cgroups of a process as a number, which is equal for processes in the same cgroups. */
+/* A number that is equal for processes in the same cgroups. */
 #define ACT_PLACE_UNKNOWN 0U
 #define ACT_PLACE_ROOT    1U /* in the root of every hierarchy */
 
-/* A point in time that separates the tasks born before it from those born after. */
+/* A point in time between the births of tasks. */
 typedef struct ActBirthMark {
     uint64_t ticks; /* since boot, in the unit of start times */
     pid_t last;     /* the last task ID allocated */
@@ -42,25 +42,24 @@ typedef struct ActBirthMark {
 
 /* A fast walk over all processes. */
 typedef struct ActWalk {
-    /* Whether a process whose first thread has this mask is of interest. Nothing else is known of it yet, and
-     * its PID may have been reused since it was listed. */
+    /* Whether a process whose first thread has this mask is of interest. Its PID may have been reused since
+     * it was listed. */
     bool (*wants)(void *userdata, hwloc_const_bitmap_t mask);
     void (*visit)(void *userdata, const ActProcess *process);
     void *userdata;
-    size_t n_gone;       /* set: processes listed, but gone before they were read */
-    uint64_t until_usec; /* when the walk is broken off, CLOCK_MONOTONIC; 0: never */
+    size_t n_gone;       /* set: gone before they were read */
+    uint64_t until_usec; /* the walk ends then, CLOCK_MONOTONIC; 0: never */
 } ActWalk;
 
-/* A fast walk over the threads of one process, in as many calls as it takes. Only threads whose mask is of
- * interest are read any further. If threads start or end between two calls, some may be missed or visited
- * twice. */
+/* A fast walk over the threads of one process, in one or more calls. It reads more than the mask only of
+ * wanted threads. If threads start or end between calls, some may be missed or visited twice. */
 typedef struct ActThreadWalk {
     pid_t pid;
     uint64_t start_ticks;
     bool (*wants)(void *userdata, hwloc_const_bitmap_t mask);
     void (*visit)(void *userdata, TaskKey task);
     void *userdata;
-    size_t n_max; /* threads looked at in one call; 0: all that are left */
+    size_t n_max; /* threads looked at in one call; 0: all */
     bool more;    /* set: another call continues */
     int fd;       /* of the walk; -1 before the first call and at the end */
     size_t at;    /* position, for ops without a descriptor */
@@ -73,11 +72,11 @@ typedef enum ActForkState {
     ACT_FORK_INSIDE,  /* certainly: it sleeps inside the call */
 } ActForkState;
 
-/* Whether a thread may be inside fork(2) or clone(2). Times are in the unit of start times. */
+/* Whether a thread may be inside fork(2). Times are in the unit of start times. */
 typedef struct ActFork {
     ActForkState state;
     uint64_t ticks; /* CPU time used */
-    /* Upper bound on the CPU time of one fork(2), by the page tables it has to copy. */
+    /* Upper bound on the CPU time of one fork(2), by the page tables to copy. */
     uint64_t most_ticks;
 } ActFork;
 
@@ -85,42 +84,40 @@ typedef struct ActOps {
     bool changes; /* false: nothing reaches the machine or the journal */
     /* Online CPUs. Masks are compared within them, since the kernel shows no others. */
     int (*get_online)(void *context, hwloc_bitmap_t ret);
-    /* CPUs isolated on the kernel's command line. They are in every cpuset, but only in masks of tasks that
-     * asked for them. */
+    /* CPUs that the kernel's command line isolates. Every cpuset has them, but only masks that asked for
+     * them. */
     int (*get_isolated)(void *context, hwloc_bitmap_t ret);
-    /* The CPUs that its cpuset leaves a thread; -ENOENT if that cannot be found out. */
+    /* The CPUs that its cpuset leaves a thread; -ENOENT if that is not known. */
     int (*get_cpuset)(void *context, pid_t tid, hwloc_bitmap_t ret);
     int (*get_mask)(void *context, TaskKey task, hwloc_bitmap_t ret);
-    /* Sets the mask of one thread. If `via` is not NULL, that mask is set just before, to force the thread
-     * onto those CPUs; it stays if `mask` then cannot be set. An infinite `mask` means all CPUs. */
+    /* Sets the mask of one thread. `via`, unless NULL, is set just before, to force the thread onto those
+     * CPUs; it stays if `mask` then fails. An infinite `mask` means all CPUs. */
     int (*set_mask)(void *context, TaskKey task, hwloc_const_bitmap_t via, hwloc_const_bitmap_t mask);
-    /* TIDs and start times of the threads of a process, malloc'd; ACT_E_GONE if it exited. */
+    /* TIDs and start times of a process's threads, malloc'd; ACT_E_GONE if it exited. */
     int (*list_threads)(void *context, pid_t pid, uint64_t start_ticks, TaskKey **ret, size_t *ret_n);
     /* Visits the wanted threads; ACT_E_GONE if the process exited. */
     int (*walk_threads)(void *context, ActThreadWalk *walk);
     /* All processes by ascending PID, malloc'd. */
     int (*list_processes)(void *context, ActProcess **ret, size_t *ret_n);
-    /* Visits each wanted process as soon as it is listed, so that little time passes in between. -ETIMEDOUT
-     * if it was broken off. */
+    /* Visits each wanted process as soon as it is listed. -ETIMEDOUT if `until_usec` has passed. */
     int (*walk)(void *context, ActWalk *walk);
-    /* One task by its ID. For a thread that does not lead its process, `pid` is its TID, and `parent` is the
-     * parent of its process. */
+    /* One task by its ID. For a thread that is not the first of its process, `pid` is its TID, and `parent`
+     * that of its process. */
     int (*read_process)(void *context, pid_t pid, ActProcess *ret);
-    /* ACT_PLACE_..., or a larger number; ACT_E_GONE if the process is exiting and no longer in any cgroup. */
+    /* ACT_PLACE_..., or a larger number; ACT_E_GONE of an exiting process, which is in no cgroup any more. */
     int (*get_place)(void *context, pid_t pid, uint64_t *ret);
     /* Whether this is the first process of a PID namespace, which adopts orphans. */
     bool (*is_first)(void *context, pid_t pid);
     int (*birth_mark)(void *context, ActBirthMark *ret);
     int (*may_fork)(void *context, TaskKey task, ActFork *ret);
     /* Whether the task with this ID, possibly a successor, sleeps inside fork(2), as far as that shows
-     * without using its memory map. Reading the CPU times of an exiting task can leave the reader to tear
-     * down its memory. In a fork storm that waits for the same contended locks. */
+     * without touching its memory. Reading the times of an exiting task may leave the reader to tear down its
+     * memory; in a fork storm that waits for contended locks. */
     bool (*waits_in_fork)(void *context, TaskKey task);
 } ActOps;
 
-/* The real machine: sched_setaffinity(2) on the tasks in /proc below the root. Start times are checked
- * before and after. The context is an `int *`, the descriptor of the root; given NULL, act_new() supplies
- * its own. */
+/* The real machine: sched_setaffinity(2) on the tasks in the root's /proc, with start times checked before
+ * and after. The context is an `int *`, the descriptor of the root; for NULL act_new() supplies its own. */
 extern const ActOps act_ops_affinity;
 /* Reads masks as above, and changes nothing (I11). */
 extern const ActOps act_ops_dry_run;
@@ -128,43 +125,42 @@ extern const ActOps act_ops_dry_run;
 typedef struct ActStatistics {
     uint64_t n_set_mask;        /* masks changed */
     uint64_t cost_usec;         /* time spent on them */
-    uint64_t n_left;            /* threads that releases left alone because somebody else had pinned them */
+    uint64_t n_left;            /* threads that releases left as somebody else pinned them */
     uint64_t n_slices;          /* slices that left work for the next one */
     uint64_t slice_threads_max; /* most threads handled in one slice */
 } ActStatistics;
 
-/* `journal_path` NULL: no journal, allowed only with ops that change nothing; these never open one. `root_fd`
- * is borrowed. The journal's directory must exist.
+/* `journal_path` NULL: no journal, only with ops that change nothing; these never open one. `root_fd` is
+ * borrowed. The journal's directory must exist.
  *
- * Returns 0 or -errno. If the journal is the reason, *ret_error is then a malloc'd sentence naming the file,
- * else NULL. -EPERM: somebody else could have written the file, or may write it. ACT_E_CORRUPT: *ret_error
- * says which line is damaged ("FILE:LINE: expected ..."), the damaged file is kept as FILE.corrupt, and *ret
- * is valid and holds every entry that could be read. Call act_restore(), report, and exit. */
+ * Returns 0 or -errno; *ret_error is then NULL, or a malloc'd sentence naming the journal if that is the
+ * reason. -EPERM: somebody else could have written the file, or may. ACT_E_CORRUPT: *ret_error says which
+ * line is damaged ("FILE:LINE: expected ..."), the file is kept as FILE.corrupt, and *ret is valid, with
+ * every entry that could be read. Call act_restore(), report, and exit. */
 int act_new(const ActOps *ops, void *context, int root_fd, const char *journal_path, Act **ret,
             char **ret_error);
-/* Sets where migration requests go. Borrowed, and needed as long as plans are executed. NULL, the initial
- * value: requests are skipped. */
+/* Sets where migration requests go. Borrowed, and needed while plans are executed. NULL, as at first: they
+ * are skipped. */
 void act_set_orders(Act *act, Orders *orders);
 
-/* Whether the changes in the journal are to outlive this process (KeepOnStop=). The stopping daemon sets
- * this, and the next one that places clears it. act_note_kept() returns 0, or -errno if it could not be
- * written. */
+/* Whether the changes in the journal are to outlive this process (KeepOnStop=). The stopping daemon says so,
+ * and the next that places revokes it. act_note_kept() returns 0, or -errno if that could not be written. */
 bool act_kept(const Act *act);
 int act_note_kept(Act *act, bool kept);
 
 /* What a dead daemon has left in place. */
 typedef struct ActLeftover {
     size_t n_threads; /* with one of its masks */
-    size_t n_cgroups; /* that have, or may have, a cpuset or memory nodes from it */
+    size_t n_cgroups; /* perhaps still with a cpuset or memory nodes from it */
     bool kept;        /* left on purpose */
 } ActLeftover;
 
-/* Counts the processes and cgroups in a journal, whether or not they exist: for a journal about another PID
- * namespace. Returns as act_leftover(). */
+/* Counts the processes and cgroups in a journal, existing or not: for a journal about another PID namespace.
+ * Returns as act_leftover(). */
 int act_count_journal(int root_fd, const char *journal_path, size_t *ret, char **ret_error);
 
-/* Counts what is left by reading a journal and the machine. Changes and creates nothing; `ops` must change
- * nothing. Without a journal all is 0. Returns 0, or -errno with *ret_error as in act_new(). */
+/* Counts them by reading a journal and the machine, and changes nothing; nor may `ops`. All 0 without a
+ * journal. 0, or -errno with *ret_error as in act_new(). */
 int act_leftover(const ActOps *ops, void *context, int root_fd, const char *journal_path, ActLeftover *ret,
                  char **ret_error);
 
@@ -174,59 +170,53 @@ DEFINE_CLEANUP(Act *, act_free)
 
 /* Carries out the plan in order and writes one outcome per action. A process-wide action makes passes over
  * the thread directory until one changes nothing, since threads are born meanwhile. A thread whose mask is
- * neither `from` nor one of the daemon's belongs to somebody else and is left alone; the outcome is FOREIGN
- * only if that holds for all threads. Call it in every tick, even with an empty plan: it also cleans up after
- * earlier moves (act/masks/passage.h). Returns 0, or -ENOMEM; then every action that was not tried has
- * outcome RETRY. */
+ * neither `from` nor ours is somebody else's and is left alone; the outcome is FOREIGN only if all are. Call
+ * it in every tick, also with an empty plan: it cleans up after earlier moves (act/masks/passage.h). 0, or
+ * -ENOMEM, with outcome RETRY for every action not tried. */
 int act_execute(Act *act, const World *world, const Plan *plan, PlanOutcome *outcomes);
 
-/* Does the same within one slice of time. The slice ends ACT_SLICE_TICK_USEC after the tick began
- * (World.now), but lasts at least ACT_SLICE_USEC and covers at most ACT_SLICE_THREADS threads. Actions not
- * begun get RETRY. A process of more than ACT_SLICE_LARGE threads is handled thread by thread, for those
- * threads of the World that the action is for; act_parts() has their outcomes, and the action's outcome is
- * PARTLY while threads remain. Nothing is remembered: the next plan asks for the rest, or for something else.
- * Later calls restore the children of released processes, one step each. */
+/* The same within one slice of time: until ACT_SLICE_TICK_USEC after the tick began (World.now), but at least
+ * for ACT_SLICE_USEC, and for at most ACT_SLICE_THREADS threads. Actions not begun are RETRY. A process of
+ * more than ACT_SLICE_LARGE threads is handled by those of its threads in the World that the action is for.
+ * act_parts() has their outcomes; the action's is PARTLY while threads remain. Nothing is remembered: the
+ * next plan asks for the rest, or for something else. Later calls restore children of released processes, a
+ * step each. */
 #define ACT_SLICE_TICK_USEC 50000U
 #define ACT_SLICE_USEC      15000U
 #define ACT_SLICE_THREADS   2048U
 #define ACT_SLICE_LARGE     256U
 int act_execute_slice(Act *act, const World *world, const Plan *plan, PlanOutcome *outcomes);
 
-/* The outcomes by thread of the last act_execute_slice(), for plan_commit_parts(). Valid until the next
- * one. */
+/* Outcomes by thread of the last act_execute_slice(), for plan_commit_parts(). Valid until the next one. */
 const PlanPart *act_parts(const Act *act, size_t *ret_n);
-/* Whether the last slice left work. The next one should then come soon, and its plan should include homes. */
+/* Whether it left work. The next one should then come soon, and plan homes, too. */
 bool act_unfinished(const Act *act);
-/* Judges processes that have begun since the last call, by the rule at the head of act/undo/lineage.c. A
- * process that was born with one of the daemon's masks is recorded as an heir of the process that it
- * inherited the mask from. If its user chose the same mask, it is recorded as a stranger. Call it after each
- * discovery. Returns 0 or -ENOMEM. */
+/* Judges processes that have begun since the last call, by the rule in act/undo/lineage.c. One born with a
+ * mask of ours is recorded as an heir of the process it has it from, or as a stranger if its user chose that
+ * mask. Call it after each discovery. 0 or -ENOMEM. */
 int act_follow_births(Act *act, const TaskKey *processes, size_t n);
 
-/* Selects the processes to restore. */
+/* The processes to restore. */
 typedef struct ActSelection {
-    /* `workload`: the workload that the process, or the process it inherited its mask from, was placed for;
-     * NULL if not known. */
+    /* `workload`: that for which it, or the process it has its mask from, was placed; NULL if not known. */
     bool (*wants)(void *userdata, pid_t pid, const char *workload);
     void *userdata;
 } ActSelection;
 
-/* Restores the masks of everything in the journal, or only of selected processes (`selection` not NULL),
- * including children that inherited their mask. *ret_restored counts threads restored, and *ret_left threads
- * left alone because somebody else had pinned them; both may be NULL. Returns 0, or -errno if something could
- * not be restored. -ETIMEDOUT: a task stayed inside a call that may yield a child with one of the daemon's
- * masks; nothing is then removed from the journal. */
+/* Restores the masks of everything in the journal, or of selected processes (`selection` not NULL), and of
+ * children that inherited theirs. Counts threads restored in *ret_restored and threads left as somebody else
+ * pinned them in *ret_left (both may be NULL). 0, or -errno if something could not be restored. -ETIMEDOUT: a
+ * task stayed in a call that may yield a child with a mask of ours; the journal then keeps its entries. */
 int act_restore(Act *act, const ActSelection *selection, size_t *ret_restored, size_t *ret_left);
 
-/* Calls act_restore(), and once more if that soon returns -EAGAIN, for example because tasks were born faster
- * than it could look. *ret_restored is the sum of both tries, *ret_left the count of the last. Neither may be
- * NULL. */
+/* Calls act_restore(), and once more if that soon returns -EAGAIN, as when tasks are born faster than it can
+ * look. *ret_restored counts both tries, *ret_left the last; neither may be NULL. */
 int act_restore_persistently(Act *act, const ActSelection *selection, size_t *ret_restored, size_t *ret_left);
 
-/* Restores processes with very many threads step by step. This call takes down all fences; each
- * act_execute_slice() then continues with the threads and children of the selected processes, until
- * act_is_restoring() returns false. Call it when no task of the World has one of the daemon's masks. Returns
- * 0, or -errno if a fence could not be taken down. */
+/* Restores processes of very many threads step by step. This call takes down all fences; each
+ * act_execute_slice() then does a step for the selected processes and their children, until
+ * act_is_restoring() is false. To be called when no task of the World has a mask of ours. 0, or -errno if a
+ * fence could not be taken down. */
 int act_restore_slowly(Act *act, const ActSelection *selection);
 /* The same without fences. */
 void act_search(Act *act, const ActSelection *selection);
@@ -234,14 +224,14 @@ bool act_is_restoring(const Act *act, const ActSelection *selection);
 /* The first -errno of such a restore since the last call, or 0. */
 int act_restoring_error(Act *act);
 
-/* Fences: cpuset confinement of whole cgroups, in addition to masks; see act/fence/fence.h. */
+/* Fences: cpuset confinement of whole cgroups, beside masks; see act/fence/fence.h. */
 
 typedef enum ActFenceKind {
     ACT_FENCE_NONE,
-    ACT_FENCE_UNIT,    /* AllowedCPUs= of a unit, set through its service manager */
+    ACT_FENCE_UNIT,    /* AllowedCPUs= of a unit, by its service manager */
     ACT_FENCE_CGROUP2, /* cpuset.cpus of a cgroup that nobody else manages */
     ACT_FENCE_CGROUP1,
-    ACT_FENCE_CPUSETFS, /* the cpuset file system that predates cgroups, through libcpuset */
+    ACT_FENCE_CPUSETFS, /* the cpuset file system that predates cgroups, by libcpuset */
     ACT_FENCE_MAX,
     ACT_FENCE_INVALID = -EINVAL,
 } ActFenceKind;
@@ -254,32 +244,32 @@ typedef enum ActWish {
     ACT_WISH_CPUSET,
 } ActWish;
 
-/* Why a group has no fence, or why its fence is down. */
+/* Why a group has no fence, or has it down. act_why_text() says the same in sentences. */
 typedef enum ActWhy {
-    ACT_WHY_UP,        /* the fence is up */
+    ACT_WHY_UP,        /* it is up */
     ACT_WHY_POLICY,    /* Act=affinity */
-    ACT_WHY_NO_HOME,   /* there is no home to confine it to */
-    ACT_WHY_PAUSED,    /* its workload is paused: masks alone keep its home */
+    ACT_WHY_NO_HOME,   /* nothing to confine it to */
+    ACT_WHY_PAUSED,    /* masks alone keep its home */
     ACT_WHY_HOST,      /* no cpuset controller, or no service manager that uses it */
     ACT_WHY_NO_UNIT,   /* not in a unit */
     ACT_WHY_NESTED,    /* the unit belongs to another manager: a user's, or one inside a container */
-    ACT_WHY_CONTAINER, /* in a container, and the policy does not name a kind of fence */
+    ACT_WHY_CONTAINER, /* in a container, and the policy names no kind of fence */
     ACT_WHY_ROOT,      /* in the root cgroup */
     ACT_WHY_MANAGED,   /* the service manager owns the cgroup */
-    ACT_WHY_FORGETS,   /* the kernel forgets masks, and the policy does not name a kind of fence */
+    ACT_WHY_FORGETS,   /* the kernel forgets masks, and the policy names no kind of fence */
     ACT_WHY_SHARED,    /* the cgroup has other processes, or one below it has the home's CPUs */
-    ACT_WHY_HANDS,     /* a thread in the cgroup must be left alone */
+    ACT_WHY_HANDS,     /* a thread in it must be left alone */
     ACT_WHY_SETTLING,  /* some thread is not at home yet */
-    ACT_WHY_WIDE,      /* its home is all that it may use anyway */
+    ACT_WHY_WIDE,      /* its home is all that it may use */
     ACT_WHY_BORROWS,   /* it borrows a CPU, or its fence came down a moment ago */
-    ACT_WHY_CHANGING,  /* the cpuset is being changed */
-    ACT_WHY_FOREIGN,   /* somebody else changed the cpuset, a moment ago or repeatedly */
-    ACT_WHY_REFUSED,   /* the cpuset could not be changed: see `error` */
+    ACT_WHY_CHANGING,  /* going up or down */
+    ACT_WHY_FOREIGN,   /* somebody else changed the cpuset, just now or repeatedly */
+    ACT_WHY_REFUSED,   /* see `error` */
     ACT_WHY_MAX,
     ACT_WHY_INVALID = -EINVAL,
 } ActWhy;
 
-/* How the home of a group is enforced: always by masks, and by a fence of this kind if `why` is UP. */
+/* How the home of a group is enforced: by masks always, and by a fence of this kind if `why` is UP. */
 typedef struct ActMeans {
     ActFenceKind kind;
     ActWhy why;
@@ -289,36 +279,35 @@ typedef struct ActMeans {
 
 /* What can be fenced on this host. */
 typedef struct ActHost {
-    bool systemd;      /* systemd runs, with the cpuset controller of cgroup v2 */
-    bool cpuset2;      /* cgroup v2 has the cpuset controller */
-    bool cpuset1;      /* cgroup v1 has it */
-    bool cpusetfs;     /* cgroup v1 has it at /dev/cpuset, where libcpuset changes it */
-    bool libcpuset;    /* libcpuset is built in */
+    bool systemd;      /* it runs, and `cpuset2` */
+    bool cpuset2;      /* the cpuset controller is on cgroup v2 */
+    bool cpuset1;      /* or on v1, at the usual place */
+    bool cpusetfs;     /* or on v1, at /dev/cpuset, where libcpuset changes it */
+    bool libcpuset;    /* built in */
     bool forgets;      /* the kernel forgets masks when a cpuset changes */
     uint32_t n_up;     /* CPU fences that are up */
     uint32_t n_known;  /* all CPU fences */
     uint32_t n_memory; /* memory fences that are up */
 } ActHost;
 
-/* *ret_memory: whether the memory is to be confined to the home as well. */
+/* *ret_memory: whether to confine its memory as well. */
 typedef ActWish (*ActWants)(void *userdata, const World *world, WorkloadIx workload, bool *ret_memory);
 
-/* The fences, which the owner of the Act operates (act/fence/fence.h). NULL if ops change nothing. */
+/* Operated by the owner of the Act (act/fence/fence.h). NULL if ops change nothing. */
 typedef struct Fences Fences;
 Fences *act_fences(const Act *act);
 const char *act_fence_name(ActFenceKind kind); /* "affinity", "unit", "cgroup2", "cgroup1", "cpusetfs" */
 const char *act_why_name(ActWhy why);
 const char *act_why_text(ActWhy why);
 
-/* Mean cost of one mask change so far, at least 1 once known. Before the first change it is what
- * act_measure() found by setting the calling thread's mask to its present value. Ops that change nothing
- * measure nothing: 0, not known. */
+/* Mean cost of one mask change so far, at least 1 once known. Before the first change, what act_measure()
+ * found by setting the calling thread's mask to its present value. Ops that change nothing measure nothing:
+ * 0, not known. */
 uint64_t act_cost_usec(const Act *act);
 int act_measure(Act *act);
 
-/* Why this process may not change the masks of other users' tasks, as part of a sentence, or NULL if it may.
- * It needs CAP_SYS_NICE. It also must see the tasks: where /proc is mounted with hidepid=, that takes
- * CAP_SYS_PTRACE or the group of gid=. */
+/* Why this process may not change masks of other users' tasks, as part of a sentence; NULL: it may. It needs
+ * CAP_SYS_NICE, and to see them: if /proc is mounted with hidepid=, CAP_SYS_PTRACE or the group of gid=. */
 const char *act_forbidden(int root_fd);
 
 const ActStatistics *act_statistics(const Act *act);

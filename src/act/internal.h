@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the files of this room share. A mask is "ours" if the daemon gave it to a task, or if the kernel made
- * it of such a mask. */
+/* What the files of this room share. A mask is "ours" if the daemon gave it, or if the kernel made it of one
+ * given. */
 
 #include "act/act.h"
 #include "act/fence/fence.h"
@@ -10,31 +10,30 @@
 #include "base/parse.h"
 #include "base/time.h"
 
-/* Most passes over threads or processes that keep multiplying. Each pass finds only what was born of the
- * leftovers of the one before, so three or four are enough. A program that outruns all of them is tried again
- * later. */
+/* Most passes over threads or processes that keep multiplying. Each finds only what the leftovers of the last
+ * one bore, so three or four do. A program that outruns them all is tried again later. */
 #define ACT_PASSES_MAX 16U
 
-/* How long to wait for tasks that may be inside fork(2), first while none of them comes out, then in all.
- * Hundreds that fork and share ancestors or programs queue up for one lock after the other, and late comers
- * take a free lock before those that wait. Of six hundred on two CPUs the last came out after more than two
- * minutes. Both are less than a service manager gives us to stop. */
+/* How long to wait for tasks that may be inside fork(2): while none comes out, and in all. Hundreds that fork
+ * and share ancestors or programs queue for one lock after the other, and late comers take a free lock first.
+ * Of six hundred on two CPUs the last came out after more than two minutes. A service manager gives us longer
+ * to stop. */
 #define ACT_SETTLE_USEC  (120U * USEC_PER_SEC)
 #define ACT_RESTORE_USEC (300U * USEC_PER_SEC)
 
-/* The same, while none comes out, for tasks that sleep uninterruptibly but are not known to do so inside
- * fork(2). They hang for another reason, perhaps a dead network disk. */
+/* The same, while none comes out, for tasks in uninterruptible sleep that are not known to be inside fork(2).
+ * They hang for another reason, perhaps a dead network disk. */
 #define ACT_STUCK_USEC (10U * USEC_PER_SEC)
 
-/* A process that was born with a mask of ours and is not judged yet (masks/births.c). */
+/* A process born with a mask of ours and not judged yet (masks/births.c). */
 typedef struct ActUndecided {
     TaskKey task;
-    uint32_t n_looks; /* discoveries since it was born */
+    uint32_t n_looks; /* discoveries since then */
 } ActUndecided;
 
 #define ACT_UNDECIDED_MAX 256U
-/* The priority while searching for children. It is the highest of a normal task; a real-time class could lock
- * up a machine with one CPU. */
+/* During the search for children. The highest priority of a normal task: a real-time class could lock up a
+ * machine with one CPU. */
 #define ACT_RESTORE_NICE (-20)
 
 struct Search;
@@ -46,19 +45,19 @@ typedef struct ActSlice {
     uint64_t until_usec;
     size_t n_threads; /* threads handled */
     size_t n_large;   /* actions still to come that are handled thread by thread */
-    /* The last thread of the previous slice. The next slice begins behind it, so that a thread that fails
-     * delays no other. */
+    /* Where the previous slice ended. The next one begins behind it, so that a failing thread delays no
+     * other. */
     TaskKey last;
     PlanPart *parts;
     size_t n_parts, parts_capacity;
 } ActSlice;
 
 /* A thread that may have been inside fork(2) when it was restored. Its child got our mask when the call
- * began, and becomes visible when it ends. */
+ * began, and shows when it ends. */
 typedef struct ActSuspect {
     TaskKey task;
     uint64_t until_ticks; /* CPU time by which it is out of that call */
-    uint32_t n_inside;    /* how often in a row it was seen inside fork(2) */
+    uint32_t n_inside;    /* times in a row that it was seen inside fork(2) */
 } ActSuspect;
 
 struct Act {
@@ -72,14 +71,13 @@ struct Act {
     uint64_t measured_usec;
     ActUndecided *undecided;
     size_t n_undecided, undecided_capacity;
-    uint64_t search_usec;  /* when to restore the children of processes that roam; 0: none to restore */
-    struct Search *search; /* the search for those children once begun; see act/undo/search.c */
+    uint64_t search_usec;  /* when to restore the children of those that roam; 0: none to restore */
+    struct Search *search; /* once that has begun; see act/undo/search.c */
     int search_error;
-    /* Tasks that may yield a child with our mask and were not waited for to the end. The next restore waits
-     * for them. */
+    /* Tasks that may yield a child with our mask, not waited for to the end. The next restore does so. */
     ActSuspect *suspects;
     size_t n_suspects, suspects_capacity;
-    /* The journal was written by a daemon or --restore that is gone, and that may have been restoring. */
+    /* The journal is of a daemon or --restore that is gone and may have been restoring. */
     bool inherited;
     uint64_t settle_usec, stuck_usec; /* ACT_SETTLE_USEC and ACT_STUCK_USEC, except in tests */
     ActSlice slice;
@@ -88,11 +86,11 @@ struct Act {
     hwloc_bitmap_t scratch, cpuset;  /* for act_mask_same() and act_mask_ours() */
 };
 
-/* Reads which CPUs are online and isolated. Called at the start of each piece of work. If that fails, all
- * CPUs count as online and none as isolated. */
+/* Reads which CPUs are online and isolated; called before each piece of work. On failure all count as online,
+ * and none as isolated. */
 void act_refresh(Act *act);
 
-/* The process with that PID and start time in the World (which may be NULL), or NULL. */
+/* The process in the World (which may be NULL), or NULL. */
 static inline const Process *act_known(const World *world, pid_t pid, uint64_t start_ticks)
 {
     const Process *process = world ? world_process(world, pid) : NULL;
@@ -100,55 +98,53 @@ static inline const Process *act_known(const World *world, pid_t pid, uint64_t s
     return process && process->start_ticks == start_ticks ? process : NULL;
 }
 
-/* Whether two masks allow the same online CPUs. The kernel shows a mask without its offline CPUs, and so may
- * whatever it is compared with. Two masks that both allow everything are the same, whatever they say of CPUs
- * that do not exist. */
+/* Whether two masks allow the same online CPUs. The kernel shows masks without offline CPUs. Two masks that
+ * allow everything are the same, whatever they say of CPUs that do not exist. */
 bool act_mask_same(Act *act, hwloc_const_bitmap_t a, hwloc_const_bitmap_t b);
 
-/* Whether a thread of `process`, or one born of it, can have this mask only from us: it is a mask given to
- * the process, or what the thread's cpuset leaves of one. */
+/* Whether a thread of `process`, or one born of it, can have this mask only from us: it was given, or is what
+ * the thread's cpuset leaves of one given. */
 bool act_mask_ours(Act *act, const JournalProcess *process, TaskKey task, hwloc_const_bitmap_t mask);
-/* Whether the mask is what the thread's cpuset leaves of a different mask given to the process, and whether
- * some cpuset could leave it of a given mask. */
+/* Whether it is what the thread's cpuset leaves of another mask given; and whether some cpuset could leave
+ * that of one. */
 bool act_mask_is_cut(Act *act, const JournalProcess *process, TaskKey task, hwloc_const_bitmap_t mask);
 bool act_mask_may_be_cut(const JournalProcess *process, hwloc_const_bitmap_t mask);
 
-/* The distinct masks that processes have from us: homes, and homes with a lent CPU. */
+/* The distinct masks that processes have from us: homes, with or without a lent CPU. */
 typedef struct GivenMasks {
     CpuMask *masks;
     size_t n, capacity;
 } GivenMasks;
 
-/* Collects the masks of all entries of the journal, or only of selected ones. 0 or -ENOMEM. */
+/* Collects those of all entries of the journal, or of selected ones. 0 or -ENOMEM. */
 int act_given_gather(Act *act, bool selected, GivenMasks *ret);
-/* Whether one of them is the same by act_mask_same(). Call act_refresh() first. */
+/* Whether one is the same by act_mask_same(). After act_refresh(). */
 bool act_given_has(Act *act, const GivenMasks *given, hwloc_const_bitmap_t mask);
 static inline void act_given_done(GivenMasks *given)
 {
     free(given->masks);
 }
 
-/* Calls journal_note_change(). If the process has no valid entry yet, fills in its place and, unless it is
- * known, the time since when it has our masks. */
+/* Calls journal_note_change(). Fills in the place and, if it is not known, the begin of a process without a
+ * valid entry. */
 int act_note_change(Act *act, JournalChange *change);
 
 /* Calls ops->set_mask(), counted and timed. */
 int act_set_mask(Act *act, TaskKey task, hwloc_const_bitmap_t via, hwloc_const_bitmap_t mask);
 
-/* Gives a thread its original mask back. If none of its CPUs can be used any more, it gets all CPUs instead
- * of an error. If the original was all CPUs, it gets all that now exist, except isolated ones that it did not
- * have. */
+/* Restores a thread's original mask. If none of its CPUs exists any more, the thread gets all CPUs. If the
+ * original was all CPUs, it gets all that exist now, except isolated ones that it did not have. */
 int act_set_original(Act *act, TaskKey task, JournalOriginal original);
 
-/* Records what the kernel made of our masks in processes whose cpuset has changed. 0 or -ENOMEM. */
+/* Records what the kernel made of our masks where a cpuset has changed. 0 or -ENOMEM. */
 int act_follow_cpusets(Act *act, const World *world);
 
 /* Compacts the journal if that pays. */
 int act_compact(Act *act);
 
-/* Restoring, in three steps: begin, any number of processes, and finish, which searches for the children of
- * all of them at once. Children that are managed themselves in `world` (may be NULL) keep their masks, since
- * they have actions of their own. */
+/* A restore in three steps: begin, any number of processes, and finish, which searches for the children of
+ * all at once. Children managed in `world` (may be NULL) keep their masks, since they have actions of their
+ * own. */
 typedef struct Restore {
     Act *act;
     const World *world;
@@ -168,44 +164,42 @@ typedef struct Restore {
 int restore_begin(Act *act, const World *world, Restore *ret);
 /* Restores the threads of one process and selects its entry. 0, or -errno if some could not be restored. */
 int restore_process(Restore *restore, JournalProcess *entry);
-/* Restores the children of the selected entries, and records the entries as released if there was no error at
- * all. */
+/* Restores the children of selected entries, and records these as released if nothing failed. */
 int restore_finish(Restore *restore);
 
 /* Remembers the first failure and returns it as -errno. A task that exited is no failure: 0. */
 int restore_failed(Restore *restore, int r);
 /* Notes a thread just restored if it may be inside fork(2). 0 or -ENOMEM. */
 int restore_suspect(Restore *restore, TaskKey task);
-/* Gives one thread its original mask back if its mask is ours. 1: it did; 0: nothing to do, or no visible
- * change over the pass before; -errno. */
+/* Restores one thread if its mask is ours. 1: it did; 0: nothing to do, or nothing that shows after an
+ * earlier pass; -errno. */
 int restore_thread(Restore *restore, const JournalProcess *entry, TaskKey task);
 
-/* One step of restore_finish(), which sleeps for *ret_moment_usec between steps. 1: more steps to come; 0: it
- * is over; -errno. */
+/* One step of restore_finish(), which sleeps for *ret_moment_usec in between. 1: there are more; 0: it is
+ * over; -errno. */
 int restore_children_step(Restore *restore, uint64_t *ret_moment_usec);
 /* Whether the selection (NULL: everything) wants this entry. */
 bool restore_wants(const ActSelection *selection, const JournalProcess *entry);
-/* Whether the process inherited its mask from a selected one, and is to be restored with it. Ask this before
- * the first step. */
+/* Whether it inherited its mask from a selected process, and is restored with it. For the time before the
+ * first step. */
 bool restore_is_heir(const Restore *restore, const JournalProcess *entry);
-/* Records the releases unless something failed, frees what restore_begin() allocated, and returns `r`. */
+/* Records releases unless something failed, frees what restore_begin() made, and returns `r`. */
 int restore_end(Restore *restore, int r);
 
-/* A walk over the threads of one process that restores masks of ours, in as many calls as walk.n_max
- * requires. */
+/* A walk over one process that restores its threads, in calls of walk.n_max threads. */
 typedef struct RestoreWalk {
     ActThreadWalk walk;
     Restore *restore;
     JournalProcess *entry;
-    bool own_originals; /* some of its threads had another mask before than the process */
+    bool own_originals; /* some threads had another mask than the process */
     bool changed;       /* by this pass */
     int error;
 } RestoreWalk;
 
-/* Continues a pass. The caller sets walk.pid and walk.start_ticks, and at first walk.fd to -1. 1: something
- * was restored so far; 0: nothing was; or -errno. walk.more says whether the pass continues. */
+/* Continues a pass. Set walk.pid and walk.start_ticks, and walk.fd to -1 at first. 1: something was restored
+ * so far; 0: not; or -errno. walk.more says whether the pass continues. */
 int restore_walk(Restore *restore, JournalProcess *entry, RestoreWalk *pass);
 
-/* Restores only the threads of one process. It neither waits for children nor records a release. 0, -errno,
- * or 1: nothing was restored, because somebody else had pinned all of them. */
+/* Restores only the threads of one process; neither waits for children nor records a release. 0, -errno, or
+ * 1: nothing was, because somebody else had pinned all of them. */
 int restore_threads(Act *act, const World *world, JournalProcess *entry);

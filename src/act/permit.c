@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A process that /proc hides looks as if it had exited, and a restore would forget it. For the mount options
- * of /proc see proc(5), "hidepid=" and "gid=". */
+/* A process that /proc hides seems to have exited, and a restore would forget it. Mount options of /proc:
+ * proc(5), "hidepid=" and "gid=". */
 
 #include "act/act.h"
 #include "base/parse.h"
@@ -53,7 +53,7 @@ static bool is_in_group(const char *value)
     return getegid() == group;
 }
 
-/* Whether this mount of /proc hides other users' processes from a process without CAP_SYS_PTRACE. */
+/* Whether this /proc hides other users' processes from one without CAP_SYS_PTRACE. */
 static bool hides(const struct mntent *mount)
 {
     const char *how = option_value(mount, "hidepid");

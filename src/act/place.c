@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Places are only compared, so a hash of the text is enough, and the journal needs no room for paths. The
- * hash is FNV-1a. Making two cgroups collide gains a user nothing: only a mask that is exactly one of ours
- * could then be taken for inherited. */
+/* Places are only compared, so a hash is enough (FNV-1a), and the journal needs no room for paths. A user
+ * gains nothing by a collision: only a mask that is exactly one of ours can be taken for inherited. */
 
 #include "act/place.h"
 
