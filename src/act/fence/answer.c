@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Answers to those who set masks and read cpusets. */
+/* Answers for those who set masks and read cpusets. */
 
 #include "act/fence/internal.h"
 
@@ -39,8 +39,8 @@ bool fences_hold(const Fences *fences, pid_t pid)
     return fence && fence->state != FENCE_DOWN;
 }
 
-/* Whether somebody else has changed the cpuset since it was last read. `says` is what was read as the
- * effective set of the cgroup, or of one below it. */
+/* Whether somebody else has changed the cpuset since it was last read. `says`: what it, or one below it, was
+ * read to allow. */
 static bool is_anothers(const Fences *fences, const Fence *fence, hwloc_const_bitmap_t says)
 {
     if (fence_alike(fences, fence->memory, says, fence->target) ||

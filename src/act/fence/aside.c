@@ -82,7 +82,7 @@ static void drop(FenceAside *aside, const char *name)
     (void)write_free(write);
 }
 
-/* Called with the lock held, which is released during the write. The entry stays in the list meanwhile. */
+/* The lock is held, except during the write, when the entry stays where it is. */
 static void do_write(FenceAside *aside, Write *write)
 {
     hwloc_bitmap_t set = hwloc_bitmap_dup(write->set);
@@ -161,7 +161,7 @@ static bool start(FenceAside *aside)
     return aside->started;
 }
 
-/* The entry of a name, made if there is none; NULL: out of memory. */
+/* The entry of a name, a new one if there is none; NULL: out of memory. */
 static Write *enter(FenceAside *aside, const char *name)
 {
     Write **at = find(aside, name), *write = *at;

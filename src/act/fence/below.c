@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Cgroups below a fenced one. On version 1 each has a list of its own. One made with cgroup.clone_children
- * starts with its parent's list, and so does one whose list a container manager copies. While a fence is up,
- * that list is ours. So when the fence is down, each cgroup below that still has a list of ours gets its
- * parent's present list. A list that somebody chose looks the same. So a fence is not raised while a cgroup
- * below has these very CPUs, and a cgroup that is given them while the fence is up is widened with it. On
- * version 2 a new cgroup has no list. */
+ * starts with its parent's, as does one that a container manager copies; while a fence is up, that is ours.
+ * So when a fence is down, each cgroup below that still has a list of ours gets its parent's. This cannot be
+ * told from a user's choice. So a fence is not raised while one below has these very CPUs, and one that is
+ * given them later is widened with it. On version 2 a new cgroup has no list. */
 
 #include "act/fence/internal.h"
 #include "base/parse.h"
@@ -14,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What is done with each cgroup below. visit() gets its present set, and returns whether to continue. */
+/* What is done with each cgroup below, and the set it has. visit() returns whether to go on. */
 typedef struct Below {
     Fences *fences;
     ActFenceKind kind;
@@ -74,7 +73,7 @@ bool fence_is_taken_below(Fences *fences, const Fence *fence)
     return below.found;
 }
 
-/* The parent was visited first. */
+/* Its parent was visited before. */
 static bool release(Below *below, const char *path, hwloc_const_bitmap_t set)
 {
     const FenceMeans *means = &below->fences->means[below->memory][below->kind];
@@ -91,7 +90,7 @@ static bool release(Below *below, const char *path, hwloc_const_bitmap_t set)
         if (means->ops->forget)
             means->ops->forget(means->context, path);
     }
-    /* If the set stays, the cgroups below have to wait for a later call. */
+    /* Those below it wait for it. */
     r = fence_read_now(below->fences, below->kind, path, below->memory, now);
     below->n_left += r == 0 ? fence_is_ours(below->fences, below->entry, now) : r != -ENOENT;
     return true;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Setting a property back to its old value still leaves a drop-in with that value, which overrides whatever
- * is later written into the unit file. The manager cannot take back one setting: reverting a unit also
- * drops everything that its administrator has set. So the file is removed here, which is all that reverting
- * does. */
+/* A property set back to its old value leaves a drop-in that says so, and that overrides later changes of the
+ * unit file. The manager cannot take back one setting: reverting a unit drops all that its administrator has
+ * set. So the file is removed here, which is all that reverting does. */
 
 #include "act/fence/dropin.h"
 
@@ -28,7 +27,7 @@ static void file_name(char *ret, size_t size, size_t i, const char *unit, const 
     (void)snprintf(ret, size, "%s/%s.d/50-%s.conf", directories[i], unit, property);
 }
 
-/* The last line about the property counts, since the one before it empties the set. Lists contain blanks. */
+/* The last line counts: the one before it empties the set. Lists contain blanks. */
 int fence_dropin_parse(char *text, const char *property, hwloc_bitmap_t ret)
 {
     size_t len = strlen(property);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The present cpuset is always read from the cgroup and never taken from an answer: a service manager answers
- * before it writes, and somebody else may have written since. A set that is neither the original nor one of
- * ours is somebody else's decision. It becomes the set to restore, and the fence stays down for a while. */
+/* A cpuset is always read from the cgroup, never taken from an answer: a service manager answers before it
+ * writes, and somebody else may have written since. A set that is neither the original nor ours is somebody
+ * else's decision. It is restored from then on, and the fence stays down for a while. */
 
 #include "act/fence/fence.h"
 
@@ -22,9 +22,9 @@
 /* Time until the next try after a refused change. */
 #define REFUSED_USEC (60U * USEC_PER_SEC)
 
-/* The kernel refuses to take away all of a cgroup's own CPUs while something runs in it (ENOSPC). So a cgroup
- * that had none first gets all CPUs, which has the same effect, and then none. The second step succeeds where
- * nothing else needs the controller, and does no harm where it fails. */
+/* The kernel refuses to take all its own CPUs from a cgroup in which something runs (ENOSPC). So one that had
+ * none first gets all CPUs, the same in effect, and then none. That succeeds where nothing else needs the
+ * controller, and else does no harm. */
 
 static const FenceOps ops_list = {.set = fence_write};
 
@@ -49,7 +49,7 @@ static Fence *fence_free(Fence *fence)
 
 DEFINE_CLEANUP(Fence *, fence_free)
 
-/* Leaves `ret` as it was if the file cannot be read. */
+/* Keeps `ret` if the file cannot be read. */
 static void read_set(const Fences *fences, const char *path, hwloc_bitmap_t ret)
 {
     char text[4096];
@@ -63,7 +63,7 @@ void fence_read_online(Fences *fences)
     read_set(fences, "sys/devices/system/cpu/online", fences->online[false]);
 }
 
-/* Sets up what is common to CPUs or to memory. False when out of memory. */
+/* What serves CPUs, or memory. False when out of memory. */
 static bool make_means(Fences *fences, bool memory)
 {
     fences->possible[memory] = hwloc_bitmap_alloc();
@@ -77,7 +77,7 @@ static bool make_means(Fences *fences, bool memory)
     return true;
 }
 
-/* CPU lists are written at once, node lists by a thread. */
+/* CPU lists are written at once. */
 static bool make_writers(Fences *fences)
 {
     for (ActFenceKind kind = ACT_FENCE_CGROUP2; kind < ACT_FENCE_MAX; kind++) {
@@ -251,9 +251,8 @@ void fence_tidy(Fences *fences, const JournalFence *entry)
         fence_dropin_remove(fences->root_fd, entry->name, properties[entry->memory]);
 }
 
-/* Removes a fence that is down from the journal once nothing of ours is left, here or below: a user who
- * chooses the same CPUs later keeps them. Units stay in the journal, since a service manager may still write
- * what it was asked for. */
+/* Forgets a fence that is down once nothing of ours is left: a user who chooses the same CPUs from then on
+ * keeps them, here or below. Units stay, since a service manager may still write what it was asked for. */
 static void forget(Fences *fences, Fence *fence)
 {
     const JournalFence *entry = journal_fence(fences->journal, fence->name, fence->memory);
@@ -317,8 +316,8 @@ bool fence_is_back(const Fences *fences, bool memory, hwloc_const_bitmap_t befor
            (!hwloc_bitmap_iszero(possible) && hwloc_bitmap_isincluded(possible, now));
 }
 
-/* The set is back in effect. Asks for the literal original if that differs. Returns whether there is nothing
- * more to wait for. */
+/* Asks for the literal original of a set that is back in effect. Returns whether there is nothing to wait
+ * for. */
 static bool is_back_to_the_letter(const Fences *fences, Fence *fence, bool empty)
 {
     const FenceMeans *means = means_of(fences, fence);
@@ -340,7 +339,7 @@ static void settle_rising(Fences *fences, Fence *fence, int r, int now)
 
 static void settle_falling(Fences *fences, Fence *fence, int r, int now)
 {
-    bool gone = now == -ENOENT; /* a unit that does not run still has its property */
+    bool gone = now == -ENOENT; /* a unit that does not run keeps its property */
     bool done = fence->letter || r == -ENOENT;
 
     if (!done && r < 0) {
@@ -353,8 +352,8 @@ static void settle_falling(Fences *fences, Fence *fence, int r, int now)
         enter(fence, FENCE_DOWN);
 }
 
-/* Whether somebody else changed a unit while the service manager carries out our request. Lists that we write
- * ourselves take effect at once. A unit that is being restarted briefly has an empty set. */
+/* Whether somebody else changed a unit while the service manager carries out our request; our own writes are
+ * instant. A unit that is being restarted briefly has an empty set. */
 static bool is_crossed(const Fences *fences, const Fence *fence)
 {
     const JournalFence *entry = journal_fence(fences->journal, fence->name, fence->memory);
@@ -366,7 +365,7 @@ static bool is_crossed(const Fences *fences, const Fence *fence)
            (!entry || !fence_is_ours(fences, entry, now));
 }
 
-/* While a fence rises, our change comes after theirs and hides it. So their set is asked for again, behind
+/* While a fence rises, our change comes after theirs and hides it. So theirs is asked for again, after
  * ours. */
 static void give_way(Fences *fences, Fence *fence)
 {
@@ -377,11 +376,11 @@ static void give_way(Fences *fences, Fence *fence)
     fence->n_foreign++;
     fence->error = 0;
     rest(fence, FENCE_REST_USEC);
-    /* If this fails, our change may still arrive, and is taken back when it has or when it is late. */
+    /* If this fails, ours may still come, and is taken back when it has or is late. */
     (void)ask(fences, fence, fence_way_down(fences, fence->memory, fence->before), FENCE_FALLING);
 }
 
-/* Accepts what somebody else gave the cgroup, as it was just read. */
+/* Accepts what somebody else gave the cgroup, as just read. */
 static void respect(Fences *fences, Fence *fence, int r)
 {
     if (fence->state == FENCE_RISING || r == -EINPROGRESS)
@@ -390,7 +389,6 @@ static void respect(Fences *fences, Fence *fence, int r)
         yield(fences, fence, fences->scratch);
 }
 
-/* Looks what became of a change in progress. */
 static void settle_change(Fences *fences, Fence *fence)
 {
     int r = result(fences, fence), now = read_now(fences, fence, fences->scratch);
@@ -413,8 +411,8 @@ static void settle_change(Fences *fences, Fence *fence)
     }
 }
 
-/* Whether the cgroup can be reached. If it was removed, the fence is down, even if another cgroup now has its
- * name: nothing there is ours. If it was renamed, it is restored where it is now. */
+/* Whether the cgroup can be reached. If it was removed, the fence is down, even if another cgroup has its
+ * name now: nothing there is ours. If it was renamed, it is restored where it is. */
 static bool is_there(Fences *fences, Fence *fence)
 {
     const JournalFence *entry = journal_fence(fences->journal, fence->name, fence->memory);
@@ -470,12 +468,12 @@ int fence_read_before(Fences *fences, Fence *fence)
     if (r < 0)
         return r;
     fence->inode = fence_inode(fences->root_fd, fence->kind, fence->path);
-    /* Without an inode number it was renamed just now, and the set read may be ours under another name. */
+    /* No inode number: it was renamed just now, and what was read may be ours under another name. */
     if ((fence->inode == 0 && fence->kind != ACT_FENCE_UNIT) || fence_is_renamed(fences, fence))
         return -EBUSY;
-    /* A set of everything counts as no limit. The kernel does not take the last CPUs or nodes from a cgroup
-     * in which something runs, so a unit reads like this once its own limit is gone. An explicit list of
-     * everything is taken for no limit, too. */
+    /* Everything is no limit. The kernel does not take the last CPUs or nodes from a cgroup in which
+     * something runs, so a unit reads like this when its own limit is gone. An explicit list of everything is
+     * taken for none, too. */
     if (!known && fence->kind == ACT_FENCE_UNIT && !hwloc_bitmap_iszero(possible) &&
         hwloc_bitmap_isincluded(possible, fences->scratch))
         hwloc_bitmap_zero(fences->scratch);
@@ -529,7 +527,7 @@ void fence_remove(Fences *fences, Fence *fence)
     fence_free(fence);
 }
 
-/* Levels above may change, too. For memory nobody asks for this. */
+/* Levels above may change, too. Not needed for memory. */
 static void read_outer(Fences *fences, Fence *fence)
 {
     int r = fence->memory
@@ -563,7 +561,7 @@ void fence_lower(Fences *fences, Fence *fence)
     rest(fence, FENCE_REST_USEC);
     if (fence_is_raised(fence) && is_there(fences, fence) && fence_is_raised(fence)) {
         int now = read_now(fences, fence, fences->scratch), r;
-        /* Where nothing runs, the kernel allows the last step at once. */
+        /* Where nothing runs, the kernel allows the last step. */
         bool gone = now == -ENOENT;
 
         if (now == 0 && is_crossed(fences, fence)) {

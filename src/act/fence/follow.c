@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A cgroup can be fenced when everything that runs in it is at home in one group: then that home is the
- * cgroup's, too. Every thread in it must be free to be placed, because a cpuset also moves threads whose
- * masks must be left alone. */
+/* A cgroup can be fenced when everything in it is at home in one group: then that home is the cgroup's, too.
+ * All of it must be free to be placed, because a cpuset also moves threads whose masks must be left alone. */
 
 #include "act/fence/internal.h"
 #include "base/time.h"
@@ -21,7 +20,7 @@ ActMeans fences_means(const Fences *fences, uint64_t group_id)
     return entry ? entry->means : (ActMeans){.why = fences ? ACT_WHY_NO_HOME : ACT_WHY_SETTLING};
 }
 
-/* Starts a list of the World's groups, by ascending ID as there, with nothing known of their fences. */
+/* The World's groups, also by ascending ID; nothing is known of their fences yet. */
 static int begin_groups(Fences *fences, const World *world)
 {
     fences->n_groups = 0;
@@ -43,7 +42,7 @@ static void say(Fences *fences, uint64_t group_id, ActFenceKind kind, ActWhy why
         entry->means = (ActMeans){.kind = kind, .why = why, .error = error};
 }
 
-/* The CPUs that the cgroup of a process is to keep: what its threads are due. */
+/* What the cgroup of a process keeps: what its threads are due. */
 static int find_target(const World *world, const Process *process, hwloc_bitmap_t ret)
 {
     if (hwloc_bitmap_and(ret, world->groups[process->group.i].home, process->cpuset) < 0)
@@ -55,7 +54,7 @@ static int find_target(const World *world, const Process *process, hwloc_bitmap_
     return 0;
 }
 
-/* Whether all threads of a process are where the fence would keep them: UP, or why not. */
+/* Whether all threads of a process are where the fence would keep them. */
 static ActWhy look_at_tasks(const World *world, const Process *process, hwloc_const_bitmap_t target)
 {
     size_t n, first = world_process_tasks(world, process, &n);
@@ -150,7 +149,7 @@ static bool is_member(void *userdata, pid_t pid)
     return fence_has_member(userdata, pid);
 }
 
-/* Why a fence must stay down although the World would have it up. */
+/* Why a fence must stay down although the World allows it. */
 static ActWhy look_at_cgroup(Fences *fences, Fence *fence)
 {
     int r;
@@ -204,7 +203,7 @@ int fences_follow(Fences *fences, const World *world, ActWants wants, void *user
             move(fences, fence);
             continue;
         }
-        /* No process of the World is in it any more. */
+        /* No process of the World is in it. */
         if (fence->state != FENCE_DOWN)
             fence_lower(fences, fence);
         if (fence->state == FENCE_DOWN && !fence->noted)

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Batch systems mount the cpuset file system at /dev/cpuset and administer their jobs' cpusets there with
- * libcpuset; so does this file. It only changes cpusets. They are found and read through their files
- * (fence/place.c), because the library takes no root directory and distinguishes fewer errors.
+/* Batch systems mount the cpuset file system at /dev/cpuset and administer their jobs' cpusets with
+ * libcpuset; so does this. It only changes cpusets. They are read from their files (fence/place.c), because
+ * the library takes no root directory and tells fewer errors apart.
  *
- * A struct cpuset from cpuset_alloc() has no attributes, and cpuset_modify() writes only those set since:
- * cpu_exclusive, memory_migrate and the like stay as the batch system set them. When the kernel refuses, as
- * it does for CPUs that a cpuset below has or that are offline, the library writes all attributes back as it
- * read them a moment before. A change that somebody else makes in that moment is lost, and nothing here can
- * prevent that.
+ * A struct cpuset of cpuset_alloc() has no attributes, and cpuset_modify() writes those set since:
+ * cpu_exclusive, memory_migrate and the like stay the batch system's. When the kernel refuses, as it does for
+ * CPUs that a cpuset below has or that are offline, the library writes all attributes back as it read them a
+ * moment before. A change made by somebody else in that moment is lost, which nothing here can prevent.
  *
- * The library caches what it knows of the machine in variables without a lock. libcpuset_begin() makes it
- * fill them all, after which threads only read them. */
+ * The library caches what it knows of the machine without a lock. libcpuset_begin() makes it find out
+ * everything; after that, threads only read. */
 
 #include "act/fence/libcpuset.h"
 
@@ -61,10 +60,10 @@ int libcpuset_set(const char *path, hwloc_const_bitmap_t set, bool memory)
 
     if (!mask || !change)
         return -ENOMEM;
-    /* For an empty set the library would write nothing and report success. */
+    /* For none the library would write nothing and report success. */
     if (hwloc_bitmap_iszero(set))
         return -ENOSPC;
-    /* The kernel's answer for a CPU beyond its masks. */
+    /* As the kernel answers for CPUs beyond its masks. */
     if (last < 0 || last >= n_bits)
         return -EINVAL;
     for (int i = hwloc_bitmap_first(set); i >= 0; i = hwloc_bitmap_next(set, i))

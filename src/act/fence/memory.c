@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A memory fence goes up and down with a CPU fence, with one exception: it may stay when the CPU fence comes
- * down for a lend. Threads then run elsewhere for a moment, but what they allocate still belongs on their
- * home. */
+/* A memory fence goes up and down with a CPU fence, but may stay up when that comes down for a lend: threads
+ * run elsewhere for a moment, yet what they allocate belongs to their home. */
 
 #include "act/fence/internal.h"
 #include "base/time.h"
 
-/* The memory that a process at home may have elsewhere: as much as memory that follows leaves behind
+/* What a process at home may have elsewhere: as much as memory that follows leaves behind
  * (plan/memory/follow.c). */
 #define FEW_BYTES ((uint64_t)2 << 20)
 #define FEW_PART  50U
@@ -44,15 +43,14 @@ int fence_memory_join(Fence *fence, const World *world, const Process *process, 
     return 0;
 }
 
-/* Whether there is to be a memory fence beside this CPU fence, be it up or down. */
+/* Whether this CPU fence is to have a memory fence, up or down. */
 static bool is_wanted(const Fence *cpus)
 {
     return cpus->n_members > 0 && !hwloc_bitmap_iszero(cpus->nodes) && cpus->n_foreign < FENCE_FOREIGN_MAX &&
            (cpus->why == ACT_WHY_UP || cpus->why == ACT_WHY_BORROWS);
 }
 
-/* The nodes of the home that the cgroup may use without the fence; none if the fence would change nothing. 0
- * or -errno. */
+/* The nodes of the home that the cgroup may use anyway; none if that changes nothing. 0 or -errno. */
 static int find_target(const Fences *fences, const Fence *cpus, Fence *fence)
 {
     int r = fence_read_effective(fences->root_fd, fence->kind, fence->path, true, fences->scratch);

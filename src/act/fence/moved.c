@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Cgroups of version 1 can be renamed, and those below move with them. The inode number of the directory
- * stays, so a cgroup that is no longer at its path is searched for in the whole hierarchy. That takes a few
- * system calls for each existing cgroup. A fenced cgroup that was renamed costs one such search, a removed
- * one at least two: a listing may miss a directory that is renamed while it is read, and is then one short of
- * the directory's link count. */
+/* Cgroups of version 1 can be renamed, and those below move with them. The inode number stays, so a cgroup
+ * that is not at its path is searched for in the whole hierarchy, at a few system calls for each cgroup. One
+ * search finds a renamed cgroup. A removed one takes at least two: a listing may miss a directory that is
+ * renamed meanwhile, and is then one short of the link count. */
 
 #include "act/fence/internal.h"
 
@@ -13,12 +12,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* So many searches in a row must find nothing, out of so many at most. Both are choices of ours. */
+/* So many searches in a row must find nothing, out of so many at most; choices of ours. */
 #define SEARCHES_EMPTY 2U
 #define SEARCHES_MAX   64U
 
-/* Whether the directory has this many subdirectories. Its link count is two more, or one if the file system
- * does not count links. */
+/* Whether a directory has no other subdirectories. Its link count is two more, or one if the file system does
+ * not count. */
 static bool is_complete(DIR *dir, uint64_t n_names)
 {
     struct stat st;
@@ -26,8 +25,8 @@ static bool is_complete(DIR *dir, uint64_t n_names)
     return fstat(dirfd(dir), &st) == 0 && (st.st_nlink == n_names + 2 || st.st_nlink == 1);
 }
 
-/* Searches below `path` (PATH_MAX bytes), which becomes the path found. Returns whether it was found; -EAGAIN
- * if it may be a directory that was renamed meanwhile; or -errno if that cannot be found out. */
+/* Searches below `path` (PATH_MAX bytes), which becomes the path found. Whether there is one; -EAGAIN if it
+ * may have been renamed meanwhile; or -errno if that is not known. */
 static int search(int root_fd, ActFenceKind kind, uint64_t inode, char *path, unsigned depth)
 {
     CLEANUP(closedir_p) DIR *dir = fence_open_directory(root_fd, kind, path);

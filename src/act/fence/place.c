@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The owner of a cgroup decides whether it may be fenced. Under systemd every cgroup has an owner. Cgroups of
- * units belong to the manager, which is asked to change them. Cgroups below a unit with Delegate= belong to
- * the unit, and the manager marks that with an extended attribute. Where systemd does not run, and on version
- * 1, where it leaves the cpuset controller alone, cpusets belong to whoever made them.
+/* The owner of a cgroup decides whether it may be fenced. Below systemd every cgroup has one. Those of units
+ * are the manager's, which is asked to change them. Those below a unit with Delegate= are the unit's, and the
+ * manager marks that with an extended attribute. Where systemd does not run, and on version 1, where it
+ * leaves the cpuset controller alone, a cpuset belongs to its maker.
  *
- * Version 1 is read here wherever it is mounted. At /sys/fs/cgroup/cpuset it is also written here and not
- * with libcpuset: that library knows only the cpuset file system from before 2007, at /dev/cpuset
- * (fence/libcpuset.c). */
+ * Version 1 is read here wherever it is. At /sys/fs/cgroup/cpuset it is also written here: libcpuset knows
+ * only the cpuset file system from before 2007, at /dev/cpuset (fence/libcpuset.c). */
 
 #include "act/fence/place.h"
 
@@ -69,8 +68,8 @@ void fence_host_read(int root_fd, ActHost *ret)
     ret->systemd = ret->cpuset2 && exists(root_fd, "run/systemd/system");
 }
 
-/* The outermost unit in a path that can hold processes; the directories above it are slices. Returns the
- * length of its name, or 0 if there is none. */
+/* The outermost unit of a path that can hold processes; directories above it are slices. Returns its length,
+ * 0: none. */
 static size_t outer_unit(const char *path, const char **ret)
 {
     static const char *const units[] = {".service", ".scope", ".socket", ".mount", ".swap"};
@@ -122,7 +121,7 @@ static ActWhy place_unit(const ActHost *host, const Process *process, FencePlace
     return ACT_WHY_UP;
 }
 
-/* Whether the manager of the system or of a user has marked a cgroup as delegated to its unit. */
+/* Whether a manager of the system or of a user has marked a cgroup as its unit's own. */
 static bool is_delegated(int root_fd, const char *path)
 {
     static const char *const names[] = {"trusted.delegate", "user.delegate"};
@@ -135,7 +134,7 @@ static bool is_delegated(int root_fd, const char *path)
     return false;
 }
 
-/* Whether a cgroup above this one is delegated. The delegated one itself still belongs to the manager. */
+/* Whether a cgroup above this one is delegated; a delegated one itself is still the manager's. */
 static bool is_below_delegated(int root_fd, const char *path)
 {
     char up[PATH_MAX];
@@ -150,7 +149,7 @@ static bool is_below_delegated(int root_fd, const char *path)
     return false;
 }
 
-/* For kernels without /proc/PID/cpuset (Debian's 7.3, without version 1). There a process is in one cgroup
+/* For kernels without /proc/PID/cpuset (Debian's 7.3, without version 1): there a process is in one cgroup
  * for all controllers, enabled or not. */
 static int read_unified_path(int root_fd, pid_t pid, char *ret, size_t size)
 {
@@ -169,9 +168,9 @@ static int read_unified_path(int root_fd, pid_t pid, char *ret, size_t size)
     return (size_t)snprintf(ret, size, "%s", paths.cpuset) < size ? 0 : -ENAMETOOLONG;
 }
 
-/* Where a process is in the hierarchy of the cpuset controller: on version 2, the nearest level where that is
- * enabled, or a level below it. The kernel's own file is read first, because on version 1 /proc/PID/cgroup
- * shows the root for a process whose first thread has ended. 0 or -errno. */
+/* Where a process is in the hierarchy of the cpuset controller; on version 2, at or below the nearest level
+ * that has it enabled. The kernel's own file comes first: on version 1 /proc/PID/cgroup shows the root for a
+ * process whose first thread has ended. 0 or -errno. */
 static int read_path(int root_fd, pid_t pid, char *ret, size_t size)
 {
     char path[32];
@@ -246,7 +245,7 @@ static const char *mount_point(ActFenceKind kind)
                                         : "sys/fs/cgroup";
 }
 
-/* The path of `file` ("cpuset.cpus") in a cgroup, under the name that this hierarchy uses. */
+/* The path of `file` ("cpuset.cpus") in a cgroup. */
 static void name_file(ActFenceKind kind, const char *path, const char *file, char *ret, size_t size)
 {
     if (kind == ACT_FENCE_CPUSETFS)
@@ -263,7 +262,7 @@ int fence_read(int root_fd, ActFenceKind kind, const char *path, const char *fil
     n = root_read(root_fd, name, list, sizeof(list));
     if (n == -ENOENT || n == -ENODEV) {
         *strrchr(name, '/') = '\0';
-        /* On version 1 a missing file means that the cgroup is gone, or was renamed and back. */
+        /* On version 1 it was renamed, and perhaps back, or removed. */
         if (kind == ACT_FENCE_CGROUP1 || kind == ACT_FENCE_CPUSETFS || !exists(root_fd, name))
             return -ENOENT;
         hwloc_bitmap_zero(ret); /* the controller is not enabled there */
@@ -272,7 +271,7 @@ int fence_read(int root_fd, ActFenceKind kind, const char *path, const char *fil
     return n < 0 ? (int)n : parse_list(list, PARSE_CPU_MAX, ret);
 }
 
-/* On version 2 the nearest level where the controller is enabled counts. */
+/* On version 2 the nearest level that has the controller enabled counts. */
 static int read_nearest(int root_fd, char *path, hwloc_bitmap_t ret)
 {
     for (;;) {
@@ -347,7 +346,7 @@ static int write_list(int root_fd, ActFenceKind kind, const char *path, const ch
     fd = openat(root_fd, name, O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
-    /* The empty list is a line without numbers: writing zero bytes has no effect. */
+    /* An empty list is an empty line: writing no bytes does nothing. */
     return write(fd, *list ? list : "\n", *list ? strlen(list) : 1) < 0 ? -errno : 0;
 }
 
@@ -358,8 +357,8 @@ static int write_once(const FenceList *list, const char *path, hwloc_const_bitma
                                                          list->memory ? "cpuset.mems" : "cpuset.cpus", set);
 }
 
-/* Version 1 refuses offline CPUs with EINVAL. The kernel took them away when they went offline, so the others
- * are written. */
+/* Version 1 refuses offline CPUs (EINVAL). They were lost when they went offline, so the others are
+ * written. */
 int fence_write(void *context, const char *path, hwloc_const_bitmap_t set)
 {
     const FenceList *list = context;
@@ -412,7 +411,7 @@ uint64_t fence_inode(int root_fd, ActFenceKind kind, const char *path)
     return fstatat(root_fd, name, &st, 0) == 0 ? st.st_ino : 0;
 }
 
-/* The condition that all processes must meet. */
+/* What all processes must satisfy. */
 typedef struct All {
     bool (*wants)(void *userdata, pid_t pid);
     void *userdata;
@@ -426,16 +425,14 @@ static int add_pid(void *userdata, const char *line)
     return parse_i32(line, &pid) == 0 && all->wants(all->userdata, pid) ? 0 : -ECANCELED;
 }
 
-/* The processes in one cgroup. Returns whether all are wanted, or -errno. */
 static int all_here(int dir_fd, All *all)
 {
     int r = lines_read(dir_fd, "cgroup.procs", add_pid, all);
 
-    /* A threaded cgroup does not list its processes (EOPNOTSUPP). ESRCH: the list is empty. */
+    /* A threaded cgroup does not tell (EOPNOTSUPP); an empty one says ESRCH. */
     return r == -ECANCELED ? false : r == 0 || r == -ESRCH ? true : r;
 }
 
-/* Depth first. */
 static int all_below(DIR *dir, unsigned depth, All *all)
 {
     const char *name;

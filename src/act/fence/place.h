@@ -20,54 +20,51 @@ typedef struct FencePlace {
 
 void fence_host_read(int root_fd, ActHost *ret);
 
-/* The cgroup that can be fenced for this process, or the reason why there is none: 0 or an ActWhy. */
+/* The cgroup that can be fenced for this process: 0, or an ActWhy. */
 ActWhy fence_place(int root_fd, const ActHost *host, const Process *process, ActWish wish, FencePlace *ret);
 
-/* Reads a list file of a cgroup ("cpuset.cpus"). An empty or missing file is the empty set. 0, -ENOENT if
- * there is no such cgroup, or -errno. */
+/* Reads a list file of a cgroup ("cpuset.cpus"); empty or missing: the empty set. 0, -ENOENT if there is no
+ * such cgroup, or -errno. */
 int fence_read(int root_fd, ActFenceKind kind, const char *path, const char *file, hwloc_bitmap_t ret);
 
-/* The CPUs that its cpuset leaves a process or thread. 0, -ENOENT if that cannot be found out, or -errno. */
+/* The CPUs that its cpuset leaves a process or thread. 0, -ENOENT if that is not known, or -errno. */
 int fence_cpuset(int root_fd, pid_t pid, hwloc_bitmap_t ret);
 
-/* The CPUs or memory nodes that a cgroup may use; empty if the controller is not enabled there. Returns as
- * fence_read(). */
+/* What a cgroup may use; empty if the controller is not enabled there. As fence_read(). */
 int fence_read_effective(int root_fd, ActFenceKind kind, const char *path, bool memory, hwloc_bitmap_t ret);
 
-/* The CPUs that the levels above leave a cgroup; all if they do not say. 0 or -ENOMEM. */
+/* The CPUs that the levels above leave a cgroup; all if unknown. 0 or -ENOMEM. */
 int fence_read_above(int root_fd, ActFenceKind kind, const char *path, hwloc_bitmap_t ret);
 
-/* Context for writing the CPUs, or the nodes, of cgroups of one kind. */
+/* What fence_write() changes: CPUs, or nodes, of cgroups of a kind. */
 typedef struct FenceList {
     int root_fd;
     ActFenceKind kind; /* not UNIT */
     bool memory;
 } FenceList;
 
-/* Writes a set. This is FenceOps.set() with a FenceList as its context. */
+/* Writes one: FenceOps.set() with a FenceList for context. */
 int fence_write(void *context, const char *path, hwloc_const_bitmap_t set);
 
-/* Whether every process in a cgroup and in those below it is wanted, or -errno if that cannot be found
- * out. */
+/* Whether every process in a cgroup and those below is wanted; -errno if that is not known. */
 int fence_all(int root_fd, ActFenceKind kind, const char *path, bool (*wants)(void *userdata, pid_t pid),
               void *userdata);
 
-/* Opens a cgroup's directory for readdir(3). NULL with errno set on failure. */
+/* Opens a cgroup's directory for readdir(3); NULL with errno. */
 DIR *fence_open_directory(int root_fd, ActFenceKind kind, const char *path);
-/* The name of the next cgroup in it, which may begin with a dot; NULL at the end. Valid until the next
- * call. */
+/* The name of the next cgroup in it, which may begin with a dot; NULL: no more. Valid until the next call. */
 const char *fence_next_directory(DIR *dir);
 
 /* Whether the hierarchy of that kind (not UNIT) can be seen. */
 bool fence_is_mounted(int root_fd, ActFenceKind kind);
 
-/* The inode number of the cgroup's directory, which no later cgroup at this path has. 0: there is none, or it
- * is a unit, whose identity its manager keeps. */
+/* The inode number of the directory at this path, which no later one has. 0: there is none, or it is a unit,
+ * which stays the same to its manager. */
 uint64_t fence_inode(int root_fd, ActFenceKind kind, const char *path);
-/* Whether the cgroup of the entry is gone and another one has its path. */
+/* Whether the entry's cgroup is gone, and another has its name. */
 bool fence_is_another(int root_fd, const JournalFence *entry);
-/* Where the cgroup with that inode number is now: at `path`, or where somebody has renamed it to (PATH_MAX
- * bytes). Units, and cgroups whose number is not known (0), are at `path`. 0; -ENOENT: it was removed;
- * -ENXIO: the hierarchy cannot be seen from here, as in a mount namespace without it; -EAGAIN: others are
- * renamed or removed too often to tell; or another -errno. */
+/* Where the cgroup of that number is now: at its path, or where somebody has renamed it to (PATH_MAX bytes).
+ * Units, and cgroups of unknown number (0), are at their path. 0; -ENOENT: removed; -ENXIO: the hierarchy is
+ * not visible, as in a mount namespace without it; -EAGAIN: others are renamed or removed too often to tell;
+ * or another -errno. */
 int fence_where(int root_fd, ActFenceKind kind, const char *path, uint64_t inode, char *ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Restoring every fence at the end of the program. Only the journal says what there is, since this may be the
- * program that follows a crash. Everything is asked for first; then all of it is waited for. */
+ * program after a crash. Everything is asked for, then all of it is waited for. */
 
 #include "act/fence/internal.h"
 #include "base/time.h"
@@ -15,13 +15,13 @@
 #define RESTORE_USEC (3U * USEC_PER_SEC)
 #define MOMENT_USEC  5000U
 
-/* For a cgroup that is renamed just before it is written. A choice of ours. */
+/* For a cgroup that is renamed just before the write; a choice of ours. */
 #define ASK_TRIES 64U
 
 typedef enum Progress {
     PROGRESS_TO_DO,
     PROGRESS_ASKED,
-    PROGRESS_LETTER, /* restored in effect; the literal original was asked for, which may be refused */
+    PROGRESS_LETTER, /* restored in effect, the literal original asked for, which may be refused */
     PROGRESS_DONE,
     PROGRESS_FAILED,
 } Progress;
@@ -30,7 +30,7 @@ typedef enum Progress {
 typedef struct Item {
     Progress progress;
     bool gone;  /* the cgroup was removed */
-    bool left;  /* some cgroup below it is not known to be restored */
+    bool left;  /* some cgroup below it may not be restored */
     char *path; /* where it is now */
 } Item;
 
@@ -54,9 +54,8 @@ static Progress restore_try(const Fences *fences, const JournalFence *entry, Ite
     if (!item->path)
         return PROGRESS_FAILED;
     now = fence_read_now(fences, entry->kind, path, entry->memory, fences->scratch);
-    /* Somebody else's set stays. The original is asked for even if it is there already, because a service
-     * manager may still be about to write ours. A unit that does not run cannot be read, but still has its
-     * property. */
+    /* Somebody else's set stays. An original is asked for again: a service manager may still be about to
+     * write ours. A unit that does not run cannot be read, but keeps its property. */
     if (now == 0 && !fence_is_ours(fences, entry, fences->scratch) &&
         !fence_is_back(fences, entry->memory, entry->before, fences->scratch))
         return PROGRESS_DONE;
@@ -115,8 +114,8 @@ static void wait_all(const Fences *fences)
         }
 }
 
-/* Restores the cgroups made below fences while these were up. Nodes are written by a thread, one level in
- * each round. Returns the number of fences below which something may be left. */
+/* Restores what was made below fences while they were up. Nodes are written aside, one level a round. Returns
+ * below how many something may be left. */
 static size_t release_below(Fences *fences, Item *items)
 {
     const Journal *journal = fences->journal;
@@ -175,7 +174,7 @@ static int restore_items(Fences *fences, Item *items)
         fence->n_members = 0;
     }
     n_left += release_below(fences, items);
-    /* From the end, because the last entry takes the place of one that is removed. */
+    /* From the end, since the last entry replaces one that is removed. */
     for (size_t i = journal->n_fences; i-- > 0;)
         if (items[i].progress == PROGRESS_DONE && !items[i].left) {
             fence_tidy(fences, &journal->fences[i]);
@@ -190,7 +189,7 @@ int fences_restore(Fences *fences)
     size_t n;
     int r;
 
-    /* This is the last chance to see what somebody else has set meanwhile. */
+    /* The last chance to see what somebody else has set meanwhile. */
     fences_sense(fences);
     fence_read_online(fences);
     n = fences->journal->n_fences;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* At most one call per unit is in flight. A later set() for the same unit replaces it, because only the last
- * answer counts. The manager carries out requests in the order in which they arrive.
+/* One call per unit may be in flight. A later set() replaces it, since only the last answer counts. The
+ * manager works in the order of requests.
  *
  * The property is set for this boot only. The manager keeps it in a drop-in below /run, so it survives a
  * restart of the unit and a daemon-reload. */
@@ -30,7 +30,7 @@ typedef struct UnitCall {
 struct FenceUnits {
     const char *property;
     sd_bus *bus, *given;
-    UnitCall **calls; /* pointers, because pending answers refer to them */
+    UnitCall **calls; /* pointers: answers know them */
     size_t n_calls, capacity;
 };
 
@@ -52,7 +52,7 @@ static void call_free(UnitCall *call)
     free(call);
 }
 
-/* Drops a connection that is of no more use; the next call makes another. */
+/* The connection is of no more use; the next call makes another. */
 static void disconnect(FenceUnits *units, int error)
 {
     for (size_t i = 0; i < units->n_calls; i++)

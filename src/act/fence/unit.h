@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Sets AllowedCPUs= or AllowedMemoryNodes= of units through the service manager. The manager's own socket is
- * used where that is allowed, since it needs no bus daemon; otherwise the system bus. Nothing here waits
- * except FenceOps.wait(), which is for the end of the program. */
+/* AllowedCPUs= or AllowedMemoryNodes= of units, through the service manager: over its own socket if allowed,
+ * which needs no bus daemon, else over the system bus. Nothing here waits except FenceOps.wait(), at the end
+ * of the program. */
 
 #include "act/fence/fence.h"
 
@@ -11,8 +11,8 @@
 
 typedef struct FenceUnits FenceUnits;
 
-/* `property` is one of the two, and must outlive this object. `bus` is for tests, and a reference to it is
- * taken; NULL: connect on first use. NULL is returned when out of memory. */
+/* `property` is one of the two, and must outlive this. `bus`, for tests, gets a new reference; NULL: connects
+ * on first use. Returns NULL when out of memory. */
 FenceUnits *fence_units_new(const char *property, sd_bus *bus);
 FenceUnits *fence_units_free(FenceUnits *units);
 
