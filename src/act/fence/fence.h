@@ -27,9 +27,9 @@
  *
  * A memory fence (cpuset.mems) stands beside a CPU fence if the policy fixes its nodes (Mode=fixed) and names
  * the kind of fence. Writing cpuset.mems blocks until all pages elsewhere are moved, and a process whose
- * memory does not fit is OOM-killed sooner or later. So a memory fence is raised only when all memory is at home,
- * where it followed in small steps (act/mover/mover.h). It stays up during lends, and comes down with the
- * home.
+ * memory does not fit is OOM-killed sooner or later. So a memory fence is raised only when all memory is at
+ * home, where it followed in small steps (act/mover/mover.h). It stays up during lends, and comes down with
+ * the home.
  *
  * Before Linux 6.2 a change of the cpuset makes threads forget their masks. There a fence needs a policy that
  * names it, and its threads are not touched between a change and the next discovery. */

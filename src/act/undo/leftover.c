@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Counts what a dead daemon has left, for a daemon that may not restore it. This looks where a restore does
- * (restore.c): at the threads in the journal, and at those that can have inherited a mask from them. It makes
- * one pass, so tasks born meanwhile are not counted. */
+/* Counts what a dead daemon has left, for one that may not restore it. It looks where a restore does
+ * (restore.c), at threads in the journal and at those that can have inherited a mask from them, but in one
+ * pass: tasks born meanwhile are not counted. */
 
 #include "act/internal.h"
 #include "act/undo/lineage.h"
@@ -13,15 +13,15 @@ typedef struct Count {
     size_t n_threads;
 } Count;
 
-/* Whether this mask is ours and not the thread's original. */
+/* Whether the mask is ours, and not the thread's original. */
 static bool carries(Act *act, const JournalProcess *entry, TaskKey task, hwloc_const_bitmap_t have)
 {
     return !act_mask_same(act, have, journal_original(act->journal, entry, task).mask) &&
            act_mask_ours(act, entry, task, have);
 }
 
-/* Counts the threads of one process, which is in the journal (`entry`) or perhaps born of one that is.
- * Threads that cannot be read are not counted. */
+/* Of one process, in the journal (`entry`) or perhaps born of one that is. Unreadable threads are not
+ * counted. */
 static void count_threads(Count *count, const Lineage *lineage, const ActProcess *process,
                           const JournalProcess *entry)
 {

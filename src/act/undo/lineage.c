@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Every thread and process inherits the mask that sched_setaffinity(2) has set on its creator, also if no
- * policy matches it. It must get back what its ancestor had, but a process that its user pinned to the same
- * CPUs must not. The kernel does not say where a mask comes from, so that is inferred. The mask must be
- * exactly one that an entry of the journal got from us, the process must be born while that entry was under
- * our masks, and one of these must hold, in this order:
+/* A mask set by sched_setaffinity(2) is inherited by every thread and process born under it, also by those
+ * that no policy matches. These must get back what their ancestor had; a process that its user pinned to the
+ * same CPUs must not. The kernel does not say where a mask comes from, so it is inferred. The mask must be
+ * exactly one that a journal entry got from us, the process must be born while the entry was under ours, and
+ * one of these must hold, tried in this order:
  *
  *   ancestor   The entry is an ancestor, through living parents.
  *   none       A living parent that does not adopt orphans bore the process. If the chain of such parents
@@ -22,22 +22,21 @@
  *          +-----fork--->300---fork--->301---taskset           301: found by ancestor: a limit, see below
  *      shell(90)---fork--->400---taskset                       400: parent 90 lives, is older than the entry: innocent
  *
- * Orphans are adopted by the first process of a PID namespace and by subreapers. The kernel does not show
- * subreapers, so one is inferred from a child whose session is neither its parent's nor its own: sessions are
+ * Orphans are adopted by the first process of a PID namespace, and by subreapers. The kernel does not show
+ * these, so one is inferred from a child whose session is neither its own nor its parent's: sessions are
  * inherited or begun, never joined.
  *
- * Evidence gets worse with time, because parents end. So a process born with a mask of ours is judged in the
- * first tick that sees it, and the verdict is kept in the journal (births.c).
+ * Evidence fades as parents end. So a process born with a mask of ours is judged in the first tick that sees
+ * it, and the verdict is in the journal (births.c).
  *
- * What this does badly. Three processes pinned by hand to exactly the home are widened when numaplace stops:
- * a child of a managed process; a daemon that was so pinned in a managed process's session or cgroup and
- * whose parent ended within a tick; and one that was pinned there after its parents had ended. Two children
- * keep our mask: one whose parent forks and ends, while the child calls setsid, all within a tick and in the
- * root cgroups; and an orphan below a subreaper of its own session. A process that the first process started
- * itself looks like an orphan that it adopted. That matters only in the session or cgroup of a managed
- * process, where services of a service manager are not. Connectors and performance events would report every
- * fork. But they need capabilities, or a buffer for each CPU that overflows in the very fork storms it is
- * needed for, and they say nothing of times without a daemon. */
+ * What this does badly. Three kinds of processes pinned by hand to exactly the home are widened when
+ * numaplace stops: a child of a managed process; a daemon so pinned in a managed process's session or cgroup
+ * whose parent ended within a tick; and one pinned there after its parents had ended. Two kinds of children
+ * keep our mask: one that calls setsid and whose parent ends, all within a tick and in the root cgroups; and
+ * an orphan below a subreaper of its own session. A process that the first process started itself, in the
+ * session or cgroup of a managed process, looks like an adopted orphan; services of a service manager are not
+ * there. Connectors and performance events would report every fork, but need capabilities, or a buffer per
+ * CPU that overflows in the very fork storms it is for; and they say nothing of times without a daemon. */
 
 #include "act/undo/lineage.h"
 
@@ -45,7 +44,7 @@
 
 #define GENERATIONS_MAX 64U /* ancestors examined; bounds a loop that a racing list could contain */
 
-/* The question: whether a thread has its mask from an entry. */
+/* Whether a thread has its mask from an entry. */
 typedef struct Question {
     Act *act;
     const Lineage *lineage;
@@ -53,10 +52,10 @@ typedef struct Question {
     hwloc_const_bitmap_t mask; /* NULL: any */
     bool stranger;             /* found out: no ancestor can be ours */
     bool vanished;             /* a process that was asked about ended meanwhile */
-    ActProcess known;          /* the last one read; used without a list */
+    ActProcess known;          /* the last one read, without a list */
 } Question;
 
-/* How often to ask again about a process whose parents end meanwhile. */
+/* How often to ask again when parents end meanwhile. */
 #define TRIES_MAX 4U
 
 enum {
@@ -87,7 +86,7 @@ void lineage_done(Lineage *lineage)
     *lineage = (Lineage){0};
 }
 
-/* The index of a process in the list, or the list's length. */
+/* The index of a process in the list, or its length. */
 static size_t find_index(const Lineage *lineage, pid_t pid)
 {
     size_t at = LOWER_BOUND(i, lineage->n, lineage->processes[i].pid < pid);
@@ -95,8 +94,8 @@ static size_t find_index(const Lineage *lineage, pid_t pid)
     return at < lineage->n && lineage->processes[at].pid == pid ? at : lineage->n;
 }
 
-/* Without a list each process costs system calls, during which the child in question may fork. So PID 1, the
- * parent of most orphans, is not read, and the last process is not read twice. */
+/* Without a list each costs system calls, and the process asked about may fork meanwhile. So PID 1, the
+ * parent of orphans, is not read, and the last one is not read twice. */
 static bool find_process(Question *q, pid_t pid, ActProcess *ret)
 {
     size_t at;
@@ -117,8 +116,8 @@ static bool find_process(Question *q, pid_t pid, ActProcess *ret)
     return at < q->lineage->n;
 }
 
-/* Whether a task born at that time can have inherited from the process: not before the process got our mask,
- * nor after it got its own back. A child copies the mask before its start time is taken. */
+/* Whether a task born then can have inherited from the process: not before that got our mask, nor after it
+ * got its own back. A child copies the mask before its start time is taken. */
 static bool born_under(const JournalProcess *process, uint64_t born_ticks)
 {
     return MAX(process->start_ticks, process->since_ticks) <= born_ticks &&
@@ -170,16 +169,16 @@ static bool may_be_adopted(const Question *q, const ActProcess *child, const Act
     return (child->session != child->pid && child->session != parent->session) || is_first(q, parent->pid);
 }
 
-/* Climbs to the orphan that a process is, or descends from. False: the parents that bore it live, up to the
- * first process or to a known stranger. */
+/* Climbs to the orphan that a process is or descends from. False: the parents that bore it live, up to the
+ * first process or a known stranger. */
 static bool find_orphan(Question *q, const ActProcess *process, ActProcess *ret)
 {
     ActProcess child = *process, parent;
 
     for (unsigned i = 0; i < GENERATIONS_MAX; i++) {
-        /* A child without a parent, or whose parent has ended or is ending, is about to be adopted. A process
-         * that has reused the parent's PID is not the parent. An ending process has lost its group and
-         * session; its children have not. */
+        /* A child whose parent is missing, has ended or is ending is about to be adopted. A task that reuses
+         * the parent's PID is not its parent. An ending process has lost its group and session; its children
+         * have not. */
         if (child.parent <= 0 || !find_process(q, child.parent, &parent) || parent.ended ||
             parent.session < 0 || parent.start_ticks > child.start_ticks ||
             may_be_adopted(q, &child, &parent)) {
@@ -194,8 +193,8 @@ static bool find_orphan(Question *q, const ActProcess *process, ActProcess *ret)
     return false;
 }
 
-/* Whether a group or session of this number is the one that an entry was in or led, and not a later one: its
- * leader, if it lives, is not younger than the entry. */
+/* Whether a group or session of this number is the entry's, and no later one: its leader, if alive, is not
+ * younger than the entry. */
 static bool is_same(Question *q, const JournalProcess *entry, pid_t number)
 {
     ActProcess leader;
@@ -222,7 +221,7 @@ static JournalProcess *find_relative(Question *q, const ActProcess *orphan, bool
     return NULL;
 }
 
-/* The leader of the process's session, if it still exists. */
+/* The leader of its session, if it still exists. */
 static bool find_leader(Question *q, const ActProcess *process, ActProcess *ret)
 {
     return process->session > 0 && process->session != process->pid &&
@@ -240,7 +239,7 @@ static bool has_mask(Question *q, const ActProcess *orphan, const JournalProcess
     return r == 0 && act_mask_ours(q->act, entry, task, have);
 }
 
-/* The weakest relation: cgroups. */
+/* The weakest tie: cgroups. */
 static JournalProcess *find_neighbour(Question *q, const ActProcess *orphan, const ActProcess *process)
 {
     const Journal *journal = q->act->journal;
@@ -263,7 +262,7 @@ static JournalProcess *find_neighbour(Question *q, const ActProcess *orphan, con
     return NULL;
 }
 
-/* Whether any entry had a mask of ours when the orphan was born, and so can be an ancestor. */
+/* Whether some entry can be an ancestor of the orphan. */
 static bool may_descend(const Question *q, const ActProcess *orphan)
 {
     const Journal *journal = q->act->journal;
@@ -274,8 +273,7 @@ static bool may_descend(const Question *q, const ActProcess *orphan)
     return false;
 }
 
-/* Judges by the orphan that the process is or descends from, then by the orphan above that one's session
- * leader, and so on. */
+/* By the orphan that the process is or descends from, then that of the orphan's session leader, and so on. */
 static JournalProcess *find_by_orphan(Question *q, const ActProcess *process)
 {
     ActProcess from = *process, orphan, leader;
@@ -286,7 +284,7 @@ static JournalProcess *find_by_orphan(Question *q, const ActProcess *process)
         q->stranger = !may_descend(q, &orphan);
         if (q->stranger)
             return NULL;
-        /* An orphan in the journal is an ancestor of the process, and was considered as such. */
+        /* One in the journal is an ancestor of the process, and was considered. */
         if (orphan.pid != process->pid && journal_process(q->act->journal, orphan.pid, orphan.start_ticks))
             return NULL;
         found = find_relative(q, &orphan, true);
@@ -311,7 +309,7 @@ JournalProcess *lineage_judge(Act *act, const Lineage *lineage, const ActProcess
     JournalProcess *found = NULL;
 
     question.stranger = journal_is_stranger(act->journal, process->pid, process->start_ticks);
-    /* Asking again is of no use with a list, which does not change. */
+    /* A list does not change. */
     for (unsigned i = 0;
          !found && !question.stranger && question.vanished && i < (lineage->n > 0 ? 1 : TRIES_MAX); i++) {
         question.vanished = false;

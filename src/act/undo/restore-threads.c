@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Restores the threads of one process, in passes until one finds nothing: a thread that still has our mask
- * can hand it on. */
+/* Restores the threads of one process, in passes until one finds nothing: a thread with our mask can hand it
+ * on. */
 
 #include "act/internal.h"
 #include "base/parse.h"
 
-/* Whether the thread still shows the mask in restore->have, because its cpuset leaves neither some of our
- * mask nor all of the original. */
+/* Whether it still shows the mask in restore->have: its cpuset leaves neither some of ours nor all of the
+ * original. */
 static bool shows_the_same(Restore *restore, TaskKey task)
 {
     CLEANUP_BITMAP hwloc_bitmap_t now = hwloc_bitmap_alloc();
@@ -16,8 +16,7 @@ static bool shows_the_same(Restore *restore, TaskKey task)
            hwloc_bitmap_isequal(now, restore->have);
 }
 
-/* The original may be just what the cpuset leaves of our mask. Then it is set as the thread's own, and not
- * counted. */
+/* The original may be what the cpuset leaves of ours. Then it is set as the thread's own, and not counted. */
 int restore_thread(Restore *restore, const JournalProcess *entry, TaskKey task)
 {
     Act *act = restore->act;
@@ -45,8 +44,8 @@ int restore_thread(Restore *restore, const JournalProcess *entry, TaskKey task)
     return restore_suspect(restore, task) < 0 ? restore_failed(restore, -ENOMEM) : 1;
 }
 
-/* Notes what the kernel made of all CPUs in a thread just restored. CPUs that were offline a moment ago may
- * be missing: a CPU is in the list of online CPUs before it is in the cpusets that cut masks. */
+/* Notes what the kernel made of all CPUs in a thread just restored. CPUs offline a moment ago may be missing:
+ * a CPU is listed as online before it is in the cpusets that cut masks. */
 static void note_left(Restore *restore, JournalProcess *entry, TaskKey task)
 {
     Act *act = restore->act;
@@ -56,7 +55,7 @@ static void note_left(Restore *restore, JournalProcess *entry, TaskKey task)
         entry->left = intern_mask(act->journal->pool, restore->have);
 }
 
-/* Whether some threads of the process had another original mask than the process. */
+/* Whether some threads had another original mask than the process. */
 static bool has_own_originals(const Journal *journal, const JournalProcess *entry)
 {
     size_t at = LOWER_BOUND(i, journal->n_threads, journal->threads[i].pid < entry->pid);
@@ -64,9 +63,8 @@ static bool has_own_originals(const Journal *journal, const JournalProcess *entr
     return at < journal->n_threads && journal->threads[at].pid == entry->pid;
 }
 
-/* Whether a thread with this mask is to be looked at. In a process of very many threads most have their
- * common original again. They can be passed over where no cpuset could leave that of a mask that was
- * given. */
+/* Whether to look at a thread with this mask. Of very many, most have the common original again, and need no
+ * look unless a cpuset could leave that of a mask given. */
 static bool walk_wants(void *userdata, hwloc_const_bitmap_t mask)
 {
     const RestoreWalk *pass = userdata;
@@ -106,7 +104,7 @@ int restore_walk(Restore *restore, JournalProcess *entry, RestoreWalk *pass)
     return pass->error < 0 ? pass->error : pass->changed;
 }
 
-/* One pass over the threads of one process in the journal. As restore_thread(); the last failure wins. */
+/* One pass over the threads of one journalled process. As restore_thread(); the last failure wins. */
 static int restore_process_pass(Restore *restore, JournalProcess *entry)
 {
     RestoreWalk pass = {.walk = {.pid = entry->pid, .start_ticks = entry->start_ticks, .fd = -1}};
@@ -132,7 +130,7 @@ int restore_process(Restore *restore, JournalProcess *entry)
     for (unsigned pass = 1; r > 0 && pass < ACT_PASSES_MAX; pass++)
         r = restore_process_pass(restore, entry);
     restore->again = false;
-    /* The first pass counts the threads left alone. A later pass would also count those that got all CPUs of
+    /* Those left alone are counted by the first pass. A later one would also count those that got all CPUs of
      * a smaller cpuset. */
     restore->n_left = n_left;
     return r > 0 ? restore_failed(restore, -EAGAIN) : r;

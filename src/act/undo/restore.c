@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A restore goes the way the masks went: first the threads of processes in the journal, then the processes
- * born of these, which inherited a mask without being recorded (act/undo/lineage.h). Both go in passes until
- * one finds nothing, because a thread that still has our mask can hand it on.
+/* A restore goes the way the masks went: first the threads of journalled processes, then the processes born
+ * of these, which inherited a mask unrecorded (act/undo/lineage.h). Both go in passes until one finds
+ * nothing: a thread that still has our mask can hand it on.
  *
- * A chain of processes, each of which forks its successor and exits, keeps our mask until one of them is
- * caught between two of our system calls. On a machine with fifty runnable tasks per CPU the difficulty is
- * not their speed but our turn: they mostly wait, and so does the daemon. With the highest priority a pass
- * over a thousand processes takes milliseconds instead of seconds, and few of them run meanwhile. The
- * priority is kept until the restore ends.
+ * A chain of processes, each of which forks its successor and exits, keeps our mask until one is caught
+ * between two of our system calls. With fifty runnable tasks per CPU it is not their speed that makes this
+ * hard but our turn: they mostly wait, and so does the daemon. At the highest priority a pass over a thousand
+ * processes takes milliseconds instead of seconds, and few of them run meanwhile. The restore keeps it until
+ * its end.
  *
  * Only a mask that is exactly one of ours is replaced. A thread that its user pinned meanwhile keeps its
- * mask. A thread that was born under our mask gets the original of its process, although its creator may have
- * had another one. */
+ * mask. A thread born under our mask gets its process's original, although its creator may have had
+ * another. */
 
 #include "act/internal.h"
 #include "act/undo/lineage.h"
@@ -21,22 +21,22 @@
 #include <sys/resource.h>
 #include <time.h>
 
-/* If a chain of processes that live shorter than a round escapes one round with probability p, it escapes all
- * of these with p to this power. */
+/* A chain of processes shorter-lived than a round escapes one round with some probability p, and all of these
+ * with p to this power. */
 #define QUIET_ROUNDS 4U
 
-/* Time between two looks. */
+/* Between two looks. */
 #define MOMENT_MIN_USEC 2000U
 #define MOMENT_MAX_USEC USEC_PER_SEC
 
-/* A task seen inside fork(2) so often in a row may have reused the ID, or be in another such call. */
+/* A task seen inside fork(2) so often in a row may have a reused ID, or be in another such call. */
 #define INSIDE_MAX 64U
 
-/* A second try is made unless the first took so long: both together take 330 s at most. */
+/* A second try, unless the first took so long: both take 330 s at most. */
 #define RESTORE_TRIES 2U
 #define AGAIN_USEC    (30U * USEC_PER_SEC)
 
-/* Before each pass. A sweep over a thousand processes takes a millisecond. */
+/* Before each pass; a sweep over a thousand processes takes a millisecond. */
 #define SWEEPS_MAX 64U
 #define SWEEPS_MIN 2U
 
@@ -63,8 +63,8 @@ int restore_begin(Act *act, const World *world, Restore *ret)
     act_refresh(act);
     for (size_t i = 0; i < act->journal->n_processes; i++)
         act->journal->processes[i].selected = false;
-    /* This cannot fail for the caller itself, and -1 is a valid priority. Without the right to raise it, the
-     * restore takes longer. */
+    /* Cannot fail for the caller itself; -1 is a priority like any other. Without the right to raise it, all
+     * takes longer. */
     restore.nice_before = getpriority(PRIO_PROCESS, 0);
     (void)setpriority(PRIO_PROCESS, 0, ACT_RESTORE_NICE);
     *ret = restore;
@@ -83,7 +83,7 @@ int restore_suspect(Restore *restore, TaskKey task)
 }
 
 /* Whether a suspect has left the call it may have been in: it sleeps, has ended, or has used more CPU time
- * than any such call takes. Unless `patient`, an uninterruptible sleep outside fork(2) counts, too. */
+ * than any such call. If not `patient`, uninterruptible sleep elsewhere counts, too. */
 static bool is_cleared(const Act *act, ActSuspect *entry, bool patient)
 {
     ActFork fork = {0};
@@ -95,7 +95,7 @@ static bool is_cleared(const Act *act, ActSuspect *entry, bool patient)
            fork.ticks >= entry->until_ticks || (fork.state == ACT_FORK_BLOCKED && !patient);
 }
 
-/* Returns whether a suspect was dropped. */
+/* Returns whether one was dropped. */
 static bool clear_suspects(Act *act, bool patient)
 {
     size_t n = 0, n_before = act->n_suspects;
@@ -107,7 +107,7 @@ static bool clear_suspects(Act *act, bool patient)
     return n < n_before;
 }
 
-/* As lineage_find(). A process without a verdict because another one ended meanwhile is looked for again. */
+/* As lineage_find(). If a process that could tell ended meanwhile, another pass looks again. */
 static JournalProcess *find_from(Restore *restore, const Lineage *lineage, const ActProcess *process,
                                  TaskKey task, hwloc_const_bitmap_t mask)
 {
@@ -118,9 +118,8 @@ static JournalProcess *find_from(Restore *restore, const Lineage *lineage, const
     return from;
 }
 
-/* Enters a process that has inherited its mask, and selects it for a restore like any other: its later
- * children then have an ancestor in the journal. If it cannot be recorded, that is done without. Returns the
- * entry, or NULL. */
+/* Enters a process that inherited its mask, and selects it, so that its later children have an ancestor in
+ * the journal. Does without if it cannot be recorded. Returns the entry, or NULL. */
 static JournalProcess *enter_child(Restore *restore, const ActProcess *process, TaskKey task,
                                    const JournalProcess *from, hwloc_const_bitmap_t mask)
 {
@@ -135,15 +134,15 @@ static JournalProcess *enter_child(Restore *restore, const ActProcess *process, 
     return entry;
 }
 
-/* A program that is gone may have restored this thread a moment ago, in the middle of fork(2). */
+/* A program that is gone may have restored it a moment ago, inside fork(2). */
 static void suspect_later(Restore *restore, TaskKey task)
 {
     if (restore->act->inherited && restore->n_rounds <= 1 && restore_suspect(restore, task) < 0)
         (void)restore_failed(restore, -ENOMEM);
 }
 
-/* A process that is not in the journal: restores every thread whose mask can be from an entry. Returns
- * whether one was restored. */
+/* An unjournalled process: restores every thread whose mask can be from an entry. Returns whether there was
+ * one. */
 static bool restore_child(Restore *restore, const Lineage *lineage, const ActProcess *process)
 {
     Act *act = restore->act;
@@ -184,8 +183,8 @@ static bool is_member(const Restore *restore, const ActProcess *process)
     return known && !known->gone && known->group.i >= 0;
 }
 
-/* Whether a process need not be looked for among children, because it is restored already, or with somebody
- * else. That does not hold for an heir whose source has ended: nothing else would restore it. */
+/* Whether not to look for a process among children: it is restored as far as it is to be, or will be with
+ * another one. An heir whose source has ended is not: nothing else would restore it. */
 static bool is_settled(const Restore *restore, const ActProcess *process)
 {
     const Act *act = restore->act;
@@ -200,7 +199,7 @@ static bool is_settled(const Restore *restore, const ActProcess *process)
            from.start_ticks == entry->from_ticks && !from.ended;
 }
 
-/* Stops at the time limit; the rest then counts as changed. */
+/* Stops at the time limit; the rest counts as changed. */
 static bool restore_children_pass(Restore *restore, const Lineage *lineage)
 {
     bool changed = false;
@@ -212,9 +211,8 @@ static bool restore_children_pass(Restore *restore, const Lineage *lineage)
             return true;
         if (is_settled(restore, process) || !find_from(restore, lineage, process, (TaskKey){0}, NULL))
             continue;
-        /* A managed child without an entry, such as one that is not judged yet, keeps its mask. But it is
-         * entered: its ancestors are about to get their own masks back, and its later children can then be
-         * traced to it alone. */
+        /* A managed child without an entry, as one not judged yet, keeps its mask but is entered: its
+         * ancestors are about to get their own masks back, and its later children descend from it alone. */
         if (is_member(restore, process))
             (void)lineage_adopt_process(restore->act, lineage, process, restore->have);
         else
@@ -223,9 +221,9 @@ static bool restore_children_pass(Restore *restore, const Lineage *lineage)
     return changed;
 }
 
-/* Passes look at everything, including threads, but milliseconds go by between listing a process and setting
- * its mask. They never meet a chain of processes, each of which forks the next one and exits, alive. So
- * sweeps come first: they look at first threads only, and set a mask as soon as they see it. */
+/* Passes look at everything, threads included, but take milliseconds between listing a process and setting
+ * its mask. They never meet a chain alive in which each process forks the next and exits. So sweeps come
+ * first: they look at first threads only, and set a mask as soon as they see it. */
 
 typedef struct Sweep {
     Restore *restore;
@@ -266,22 +264,21 @@ static void sweep_visit(void *userdata, const ActProcess *process)
         (void)restore_process(restore, entry); /* its other threads */
 }
 
-/* A quiet pass or sweep says that nothing is left, unless processes were gone before they could be looked at:
- * each may have handed its mask to a child that was not listed yet. Then it takes several quiet ones in a
- * row. */
+/* A quiet pass or sweep means that nothing is left, unless processes were gone before they could be read:
+ * each may have handed its mask to a child not listed yet. Then it takes several in a row. */
 static bool is_over(unsigned n_quiet, bool vanished)
 {
     return n_quiet >= QUIET_ROUNDS || (n_quiet > 0 && !vanished);
 }
 
-/* A successor has a higher PID than its parent, and so is still ahead of the sweep. Only when PIDs wrap
- * around may it be born behind; the next sweep meets it. */
+/* A successor has a higher PID than its parent, so it is still ahead of the sweep, except when PIDs wrap
+ * around. The next sweep meets it. */
 static bool sweeps_are_over(unsigned n_quiet, bool vanished)
 {
     return n_quiet >= SWEEPS_MIN && is_over(n_quiet, vanished);
 }
 
-/* Does what it can; the passes that follow find out whether that was enough. */
+/* Does what it can; the next pass finds out whether that was enough. */
 static int restore_sweeps(Restore *restore)
 {
     Sweep sweep = {.restore = restore};
@@ -302,9 +299,9 @@ static int restore_sweeps(Restore *restore)
     return r < 0 ? restore_failed(restore, r) : 0;
 }
 
-/* Nothing reports that a call in another process has ended, so this looks again after a moment. Only a
- * quarter of the time is spent looking: the task waited for may need this very CPU, or wait for a task that
- * does, and at our priority would hardly ever get it. */
+/* Nothing reports that a call has ended in another process, so this looks again after a moment. Looking takes
+ * only a quarter of the time: the task waited for may need this very CPU, or wait for one that does, and our
+ * priority would keep it off. */
 static uint64_t moment(uint64_t round_usec)
 {
     return CLAMP(3 * round_usec, MOMENT_MIN_USEC, MOMENT_MAX_USEC);
@@ -319,7 +316,7 @@ static void wait_a_moment(Restore *restore, uint64_t usec)
     restore->now_usec = time_now_usec();
 }
 
-/* One pass. 1: restoring is over; 0: it is not; or -errno. */
+/* One pass. 1: over; 0: not; or -errno. */
 static int restore_pass(Restore *restore)
 {
     CLEANUP(lineage_done) Lineage lineage = {0};
@@ -353,8 +350,8 @@ static bool passes_now(unsigned n_rounds)
     return (n_rounds & (n_rounds - 1)) == 0;
 }
 
-/* A round is sweeps and a pass. The restore is over when a round finds nothing that began after the last call
- * that could still yield a child: a call that ends during a round may do so behind it. */
+/* A round is sweeps and a pass. All is over when a round that began without suspects finds nothing: a call
+ * that ends during a round may yield a child behind it. */
 int restore_children_step(Restore *restore, uint64_t *ret_moment_usec)
 {
     size_t n_restored = restore->n_restored;
@@ -398,8 +395,8 @@ static int restore_children(Restore *restore)
     return r;
 }
 
-/* Records that the selected processes have their own masks again. Failing to record that is no failure to
- * restore: at worst the next start looks at them once more. */
+/* Records that selected processes have their own masks again. Failing to do so is no failure to restore: at
+ * worst the next start looks at them again. */
 static void note_released(Restore *restore)
 {
     Journal *journal = restore->act->journal;
@@ -425,7 +422,7 @@ bool restore_is_heir(const Restore *restore, const JournalProcess *entry)
     return from && from->selected;
 }
 
-/* Restores the heirs of restored processes, and their heirs. */
+/* Restores heirs of restored processes, and heirs of these. */
 static void restore_heirs(Restore *restore)
 {
     const Journal *journal = restore->act->journal;
@@ -476,7 +473,7 @@ static int restore_journalled(Act *act, const ActSelection *selection, Restore *
     for (size_t i = 0; i < journal->n_processes; i++) {
         if (!restore_wants(selection, &journal->processes[i]))
             continue;
-        /* Released entries are selected, too: what is left of their children is restored now. */
+        /* Released ones, too: what is left of their children is restored now. */
         journal->processes[i].selected = true;
         if (journal->processes[i].released_ticks == 0)
             (void)restore_process(ret, &journal->processes[i]);
@@ -490,14 +487,14 @@ int act_restore(Act *act, const ActSelection *selection, size_t *ret_restored, s
     Restore restore = {0};
     int r = 0, q = 0;
 
-    /* All fences first: they would cut restored masks. Those still wanted go up again. */
+    /* All fences first, as they would cut restored masks. Those still wanted go up again. */
     if (act->fences)
         q = fences_restore(act->fences);
     if (act->journal)
         r = restore_journalled(act, selection, &restore);
     if (r == 0)
         r = q;
-    /* Suspects found are listed in act->suspects now, and kept there. */
+    /* Those found are suspects now, and kept. */
     if (!selection && restore.n_rounds > 0)
         act->inherited = false;
     if (r == 0 && !selection && act->journal)
@@ -509,7 +506,7 @@ int act_restore(Act *act, const ActSelection *selection, size_t *ret_restored, s
     return r;
 }
 
-/* Not after -ETIMEDOUT, which has taken long enough. */
+/* Not after -ETIMEDOUT, which took long enough. */
 int act_restore_persistently(Act *act, const ActSelection *selection, size_t *ret_restored, size_t *ret_left)
 {
     size_t restored = 0, n = 0, left = 0;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The search begins two seconds after a release, once for all processes released by then. Hardly any of their
- * threads is then still in the middle of fork(2), and every process of the machine is looked at only once.
+/* The search begins two seconds after a release, once for all processes released by then. Hardly any thread
+ * is still inside fork(2) then, and every process of the machine is looked at once.
  *
  *     threads   of each process in turn, in passes until one finds nothing; some thousand in each step
  *        |
  *        |      then of their heirs (act/masks/births.c), which are searched for as well
  *     children  a round of restore_finish() in each step, until it is over
  *
- * Entries of the journal move when others are written, so the entries searched for are marked, not pointed
- * at. One that gets a mask again meanwhile is dropped. */
+ * Journal entries move when others are written, so those searched for are marked, not pointed at. One that
+ * gets a mask again is dropped. */
 
 #include "act/undo/search.h"
 
@@ -17,15 +17,14 @@
 
 #include <sys/resource.h>
 
-/* Threads looked at in a step: 2 us each for the walk, and 7 us to read the state of one that has its own
- * mask. */
+/* Threads per step: 2 us each for the walk, and 7 for the state of one that has its own mask. */
 #define STEP_THREADS 4096U
 
 struct Search {
     Restore restore;
     RestoreWalk pass; /* of walk.pid; 0: no process yet */
     unsigned n_passes;
-    uint64_t next_usec; /* no step before this time */
+    uint64_t next_usec; /* no step before */
 };
 
 Search *search_free(Search *search)
@@ -52,8 +51,7 @@ static int begin(Act *act, const World *world)
     }
     for (size_t i = 0; i < act->journal->n_processes; i++) {
         act->journal->processes[i].searched = act->journal->processes[i].roams;
-        /* Threads of released processes have their own masks, and may have been pinned since. Only their
-         * children are looked for. */
+        /* Threads of released processes may have been pinned since. Only their children are looked for. */
         act->journal->processes[i].checked = act->journal->processes[i].released_ticks > 0;
         act->journal->processes[i].roams = false;
     }
@@ -62,7 +60,7 @@ static int begin(Act *act, const World *world)
     return 0;
 }
 
-/* The next process whose threads are to be looked at. */
+/* The next process with threads to look at. */
 static JournalProcess *next_unchecked(const Journal *journal)
 {
     for (size_t i = 0; i < journal->n_processes; i++)
@@ -71,7 +69,7 @@ static JournalProcess *next_unchecked(const Journal *journal)
     return NULL;
 }
 
-/* Continues a pass over the threads of the process. */
+/* Continues a pass over the process. */
 static void look_at_threads(Search *search, JournalProcess *entry)
 {
     RestoreWalk *pass = &search->pass;
@@ -96,7 +94,7 @@ static void look_at_threads(Search *search, JournalProcess *entry)
     pass->error = 0;
 }
 
-/* Returns whether the search is over. */
+/* Returns whether it is over. */
 static bool look_for_children(Search *search)
 {
     Restore *restore = &search->restore;
@@ -115,8 +113,7 @@ static bool look_for_children(Search *search)
     return true;
 }
 
-/* Adds heirs of the processes whose threads are done, to be restored with them. Returns whether there were
- * new ones. */
+/* Adds heirs of processes whose threads are done. Returns whether there were new ones. */
 static bool add_heirs(const Search *search, Journal *journal)
 {
     bool found = false;
@@ -130,7 +127,7 @@ static bool add_heirs(const Search *search, Journal *journal)
     return found;
 }
 
-/* Looks at threads as far as this slice goes. Returns whether all are done. */
+/* As far as this slice goes. Returns whether all are done. */
 static bool check_threads(Act *act, Search *search)
 {
     JournalProcess *entry;
@@ -166,7 +163,7 @@ int search_step(Act *act, const World *world)
     for (size_t i = 0; i < journal->n_processes; i++)
         journal->processes[i].selected = journal->processes[i].searched;
     over = check_threads(act, search) && look_for_children(search);
-    /* Children that were found are in the journal now, and restored like the others. */
+    /* Children found are in the journal now, and restored like the others. */
     for (size_t i = 0; i < journal->n_processes; i++) {
         journal->processes[i].checked |= journal->processes[i].selected && !journal->processes[i].searched;
         journal->processes[i].searched = journal->processes[i].selected && !over;
