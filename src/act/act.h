@@ -22,7 +22,7 @@ typedef enum ActResult {
     ACT_E_CORRUPT,  /* act_new() only: the journal was damaged */
 } ActResult;
 
-/* How a process is related to others, and so from whom it can have inherited a mask. */
+/* How a process is related to others, and so from which it can have inherited a mask. */
 typedef struct ActProcess {
     pid_t pid, parent, pgrp, session;
     uint64_t start_ticks;
@@ -104,7 +104,8 @@ typedef struct ActOps {
     /* One task by its ID. For a thread that is not the first of its process, `pid` is its TID, and `parent`
      * that of its process. */
     int (*read_process)(void *context, pid_t pid, ActProcess *ret);
-    /* ACT_PLACE_..., or a larger number; ACT_E_GONE of an exiting process, which is in no cgroup any more. */
+    /* ACT_PLACE_..., or a larger number; ACT_E_GONE for an exiting process, which is in no cgroup any
+     * more. */
     int (*get_place)(void *context, pid_t pid, uint64_t *ret);
     /* Whether this is the first process of a PID namespace, which adopts orphans. */
     bool (*is_first)(void *context, pid_t pid);
@@ -139,8 +140,8 @@ typedef struct ActStatistics {
  * every entry that could be read. Call act_restore(), report, and exit. */
 int act_new(const ActOps *ops, void *context, int root_fd, const char *journal_path, Act **ret,
             char **ret_error);
-/* Sets where migration requests go. Borrowed, and needed while plans are executed. NULL, as at first: they
- * are skipped. */
+/* Where migration requests go. `orders` is borrowed, and needed while plans are executed. NULL, the initial
+ * value: requests are skipped. */
 void act_set_orders(Act *act, Orders *orders);
 
 /* Whether the changes in the journal are to outlive this process (KeepOnStop=). The stopping daemon says so,
@@ -159,8 +160,8 @@ typedef struct ActLeftover {
  * Returns as act_leftover(). */
 int act_count_journal(int root_fd, const char *journal_path, size_t *ret, char **ret_error);
 
-/* Counts them by reading a journal and the machine, and changes nothing; nor may `ops`. All 0 without a
- * journal. 0, or -errno with *ret_error as in act_new(). */
+/* Counts what is left, by reading a journal and the machine. Changes nothing, and neither may `ops`. Without
+ * a journal all is 0. Returns 0, or -errno with *ret_error as in act_new(). */
 int act_leftover(const ActOps *ops, void *context, int root_fd, const char *journal_path, ActLeftover *ret,
                  char **ret_error);
 
@@ -191,14 +192,15 @@ int act_execute_slice(Act *act, const World *world, const Plan *plan, PlanOutcom
 const PlanPart *act_parts(const Act *act, size_t *ret_n);
 /* Whether it left work. The next one should then come soon, and plan homes, too. */
 bool act_unfinished(const Act *act);
-/* Judges processes that have begun since the last call, by the rule in act/undo/lineage.c. One born with a
- * mask of ours is recorded as an heir of the process it has it from, or as a stranger if its user chose that
- * mask. Call it after each discovery. 0 or -ENOMEM. */
+/* Judges processes that have begun since the last call, by the rule in act/undo/lineage.c. A process born
+ * with a mask of ours is recorded as an heir of the process that it inherited the mask from, or as a stranger
+ * if its user chose that mask. Call it after each discovery. Returns 0 or -ENOMEM. */
 int act_follow_births(Act *act, const TaskKey *processes, size_t n);
 
 /* The processes to restore. */
 typedef struct ActSelection {
-    /* `workload`: that for which it, or the process it has its mask from, was placed; NULL if not known. */
+    /* `workload`: the workload that the process, or the one it inherited its mask from, was placed for; NULL
+     * if not known. */
     bool (*wants)(void *userdata, pid_t pid, const char *workload);
     void *userdata;
 } ActSelection;
@@ -213,10 +215,10 @@ int act_restore(Act *act, const ActSelection *selection, size_t *ret_restored, s
  * look. *ret_restored counts both tries, *ret_left the last; neither may be NULL. */
 int act_restore_persistently(Act *act, const ActSelection *selection, size_t *ret_restored, size_t *ret_left);
 
-/* Restores processes of very many threads step by step. This call takes down all fences; each
- * act_execute_slice() then does a step for the selected processes and their children, until
- * act_is_restoring() is false. To be called when no task of the World has a mask of ours. 0, or -errno if a
- * fence could not be taken down. */
+/* Restores processes of very many threads step by step. This call takes down all fences. Each
+ * act_execute_slice() then does one step for the selected processes and their children, until
+ * act_is_restoring() returns false. Call it when no task of the World has a mask of ours. Returns 0, or
+ * -errno if a fence could not be taken down. */
 int act_restore_slowly(Act *act, const ActSelection *selection);
 /* The same without fences. */
 void act_search(Act *act, const ActSelection *selection);
@@ -281,7 +283,7 @@ typedef struct ActMeans {
 typedef struct ActHost {
     bool systemd;      /* it runs, and `cpuset2` */
     bool cpuset2;      /* the cpuset controller is on cgroup v2 */
-    bool cpuset1;      /* or on v1, at the usual place */
+    bool cpuset1;      /* or on v1, at /sys/fs/cgroup/cpuset */
     bool cpusetfs;     /* or on v1, at /dev/cpuset, where libcpuset changes it */
     bool libcpuset;    /* built in */
     bool forgets;      /* the kernel forgets masks when a cpuset changes */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the files of this room share. A mask is "ours" if the daemon gave it, or if the kernel made it of one
- * given. */
+/* What the files of this room share. A mask is "ours" if the daemon gave it, or if the kernel derived it from
+ * one that the daemon gave. */
 
 #include "act/act.h"
 #include "act/fence/fence.h"
@@ -11,7 +11,7 @@
 #include "base/time.h"
 
 /* Most passes over threads or processes that keep multiplying. Each finds only what the leftovers of the last
- * one bore, so three or four do. A program that outruns them all is tried again later. */
+ * one forked, so three or four do. A program that outruns them all is tried again later. */
 #define ACT_PASSES_MAX 16U
 
 /* How long to wait for tasks that may be inside fork(2): while none comes out, and in all. Hundreds that fork
@@ -71,8 +71,8 @@ struct Act {
     uint64_t measured_usec;
     ActUndecided *undecided;
     size_t n_undecided, undecided_capacity;
-    uint64_t search_usec;  /* when to restore the children of those that roam; 0: none to restore */
-    struct Search *search; /* once that has begun; see act/undo/search.c */
+    uint64_t search_usec;  /* when to restore children of processes that roam; 0: no such children */
+    struct Search *search; /* the search for them, once begun; see act/undo/search.c */
     int search_error;
     /* Tasks that may yield a child with our mask, not waited for to the end. The next restore does so. */
     ActSuspect *suspects;
@@ -105,8 +105,8 @@ bool act_mask_same(Act *act, hwloc_const_bitmap_t a, hwloc_const_bitmap_t b);
 /* Whether a thread of `process`, or one born of it, can have this mask only from us: it was given, or is what
  * the thread's cpuset leaves of one given. */
 bool act_mask_ours(Act *act, const JournalProcess *process, TaskKey task, hwloc_const_bitmap_t mask);
-/* Whether it is what the thread's cpuset leaves of another mask given; and whether some cpuset could leave
- * that of one. */
+/* Whether the mask is what the thread's cpuset leaves of a different mask given, and whether some cpuset
+ * could leave it of one given. */
 bool act_mask_is_cut(Act *act, const JournalProcess *process, TaskKey task, hwloc_const_bitmap_t mask);
 bool act_mask_may_be_cut(const JournalProcess *process, hwloc_const_bitmap_t mask);
 
@@ -116,17 +116,17 @@ typedef struct GivenMasks {
     size_t n, capacity;
 } GivenMasks;
 
-/* Collects those of all entries of the journal, or of selected ones. 0 or -ENOMEM. */
+/* Collects the masks of all entries of the journal, or of selected ones. 0 or -ENOMEM. */
 int act_given_gather(Act *act, bool selected, GivenMasks *ret);
-/* Whether one is the same by act_mask_same(). After act_refresh(). */
+/* Whether one of them is the same by act_mask_same(). Call act_refresh() first. */
 bool act_given_has(Act *act, const GivenMasks *given, hwloc_const_bitmap_t mask);
 static inline void act_given_done(GivenMasks *given)
 {
     free(given->masks);
 }
 
-/* Calls journal_note_change(). Fills in the place and, if it is not known, the begin of a process without a
- * valid entry. */
+/* Calls journal_note_change(). If the process has no valid entry, first fills in its place and, unless known,
+ * the time since when it has our masks. */
 int act_note_change(Act *act, JournalChange *change);
 
 /* Calls ops->set_mask(), counted and timed. */
@@ -180,13 +180,13 @@ int restore_thread(Restore *restore, const JournalProcess *entry, TaskKey task);
 int restore_children_step(Restore *restore, uint64_t *ret_moment_usec);
 /* Whether the selection (NULL: everything) wants this entry. */
 bool restore_wants(const ActSelection *selection, const JournalProcess *entry);
-/* Whether it inherited its mask from a selected process, and is restored with it. For the time before the
- * first step. */
+/* Whether the process inherited its mask from a selected one, and is restored with it. Ask before the first
+ * step. */
 bool restore_is_heir(const Restore *restore, const JournalProcess *entry);
 /* Records releases unless something failed, frees what restore_begin() made, and returns `r`. */
 int restore_end(Restore *restore, int r);
 
-/* A walk over one process that restores its threads, in calls of walk.n_max threads. */
+/* A walk over the threads of one process that restores them, walk.n_max threads in each call. */
 typedef struct RestoreWalk {
     ActThreadWalk walk;
     Restore *restore;
@@ -200,6 +200,6 @@ typedef struct RestoreWalk {
  * so far; 0: not; or -errno. walk.more says whether the pass continues. */
 int restore_walk(Restore *restore, JournalProcess *entry, RestoreWalk *pass);
 
-/* Restores only the threads of one process; neither waits for children nor records a release. 0, -errno, or
- * 1: nothing was, because somebody else had pinned all of them. */
+/* Restores only the threads of one process. Neither waits for its children nor records a release. 0, -errno,
+ * or 1: nothing was restored, because somebody else had pinned all of them. */
 int restore_threads(Act *act, const World *world, JournalProcess *entry);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What relates two processes when nothing else does: cgroups, and who adopts orphans. */
+/* What relates two processes when nothing else does: cgroups, and processes that adopt orphans. */
 
 #include <stdbool.h>
 #include <stdint.h>

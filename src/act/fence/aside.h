@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Writes memory nodes of cpusets in a thread set aside for it: on version 2 the kernel migrates pages
- * meanwhile, and the writer sleeps, for seconds with gigabytes. */
+/* Writes memory nodes of cpusets in a thread set aside for it: on version 2 the kernel migrates pages during
+ * the write, and the writer sleeps, for seconds with gigabytes. */
 
 #include "act/fence/fence.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Cgroups below a fenced one. On version 1 each has a list of its own. One made with cgroup.clone_children
- * starts with its parent's, as does one that a container manager copies; while a fence is up, that is ours.
- * So when a fence is down, each cgroup below that still has a list of ours gets its parent's. This cannot be
- * told from a user's choice. So a fence is not raised while one below has these very CPUs, and one that is
- * given them later is widened with it. On version 2 a new cgroup has no list. */
+ * starts with its parent's list, as does one whose list a container manager copies. While a fence is up, that
+ * list is ours. So when a fence is down, each cgroup below that still has a list of ours gets its parent's. A
+ * list that a user chose looks the same: a fence is not raised while a cgroup below has these very CPUs, and
+ * a cgroup that is given them later is widened with it. On version 2 a new cgroup has no list. */
 
 #include "act/fence/internal.h"
 #include "base/parse.h"

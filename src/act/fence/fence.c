@@ -63,7 +63,7 @@ void fence_read_online(Fences *fences)
     read_set(fences, "sys/devices/system/cpu/online", fences->online[false]);
 }
 
-/* What serves CPUs, or memory. False when out of memory. */
+/* Sets up what serves CPUs, or memory. False when out of memory. */
 static bool make_means(Fences *fences, bool memory)
 {
     fences->possible[memory] = hwloc_bitmap_alloc();
@@ -352,8 +352,8 @@ static void settle_falling(Fences *fences, Fence *fence, int r, int now)
         enter(fence, FENCE_DOWN);
 }
 
-/* Whether somebody else changed a unit while the service manager carries out our request; our own writes are
- * instant. A unit that is being restarted briefly has an empty set. */
+/* Whether somebody else changed a unit while the service manager carries out our request. Lists that we write
+ * ourselves take effect at once. A unit that is being restarted briefly has an empty set. */
 static bool is_crossed(const Fences *fences, const Fence *fence)
 {
     const JournalFence *entry = journal_fence(fences->journal, fence->name, fence->memory);
@@ -468,12 +468,12 @@ int fence_read_before(Fences *fences, Fence *fence)
     if (r < 0)
         return r;
     fence->inode = fence_inode(fences->root_fd, fence->kind, fence->path);
-    /* No inode number: it was renamed just now, and what was read may be ours under another name. */
+    /* Without an inode number it was renamed just now, and what was read may be ours under another name. */
     if ((fence->inode == 0 && fence->kind != ACT_FENCE_UNIT) || fence_is_renamed(fences, fence))
         return -EBUSY;
-    /* Everything is no limit. The kernel does not take the last CPUs or nodes from a cgroup in which
+    /* A set of everything is no limit. The kernel does not take the last CPUs or nodes from a cgroup in which
      * something runs, so a unit reads like this when its own limit is gone. An explicit list of everything is
-     * taken for none, too. */
+     * taken for no limit, too. */
     if (!known && fence->kind == ACT_FENCE_UNIT && !hwloc_bitmap_iszero(possible) &&
         hwloc_bitmap_isincluded(possible, fences->scratch))
         hwloc_bitmap_zero(fences->scratch);

@@ -45,7 +45,7 @@ typedef struct FenceOps {
     int (*result)(void *context, const char *name);
     /* Waits until nothing is in progress, for at most `usec`. NULL: nothing ever is. */
     void (*wait)(void *context, uint64_t usec);
-    /* Nobody will ask for its result. May be NULL. */
+    /* Drops its result. May be NULL. */
     void (*forget)(void *context, const char *name);
 } FenceOps;
 

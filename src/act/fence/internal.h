@@ -18,14 +18,14 @@ typedef struct Fence {
     ActFenceKind kind;
     char *name, *path;
     char *moved; /* where somebody has moved the cgroup; it is restored there */
-    bool memory; /* sets are of memory nodes */
+    bool memory; /* sets are of memory nodes, not of CPUs */
     FenceState state;
     uint64_t inode;        /* of the cgroup; 0: not known, or a unit */
     hwloc_bitmap_t before; /* the cgroup's own set before us; empty: none */
     bool dropin;           /* `before` is from a drop-in of the unit */
     hwloc_bitmap_t outer;  /* what it could use with `before` */
     hwloc_bitmap_t target; /* what it has while up */
-    uint64_t asked_usec;   /* time of the last change */
+    uint64_t asked_usec;   /* when the last change was asked for */
     uint64_t rest_usec;    /* not raised before this time */
     unsigned n_foreign;    /* changes by somebody else */
     int error;             /* -errno of the last change refused */
@@ -42,8 +42,8 @@ typedef struct Fence {
     bool gathered;        /* all memory of its processes is there */
 } Fence;
 
-/* How the home of a group is enforced: what holds for a fence of one of its processes, else for the last
- * process. */
+/* How the home of a group is enforced. If its processes differ, the state of a fence prevails, and otherwise
+ * the last process. */
 typedef struct FenceGroup {
     uint64_t id;
     ActMeans means;
@@ -102,7 +102,7 @@ static inline const char *fence_name(const Fence *fence)
 {
     return fence->kind == ACT_FENCE_UNIT ? fence->name : fence_path(fence);
 }
-/* Makes one that is down. 0, -ENOMEM, or another -errno if the cgroup cannot be read. */
+/* Makes a fence that is down. 0, -ENOMEM, or another -errno if the cgroup cannot be read. */
 int fence_add(Fences *fences, ActFenceKind kind, const char *name, const char *path, bool memory,
               Fence **ret);
 
@@ -125,20 +125,20 @@ size_t fence_release_below(Fences *fences, const JournalFence *entry, const char
 /* Finds the cgroup of a fence, which somebody may have renamed. 0: where it was; 1: elsewhere, see
  * fence_path(); -ENOMEM; or as fence_where(). */
 int fence_look_again(const Fences *fences, Fence *fence);
-/* Whether it was fenced under another name and is not restored yet, so that its set is ours. */
+/* Whether the cgroup was fenced under another name and is not restored yet, so that its set is ours. */
 bool fence_is_renamed(const Fences *fences, const Fence *fence);
 /* Removes the drop-in of a restored fence. */
 void fence_tidy(Fences *fences, const JournalFence *entry);
 void fence_read_online(Fences *fences);
-/* Reads the cgroup's set, or what that was before us; it may differ from the last time. 0; -EBUSY:
- * fence_is_renamed(); or -errno. */
+/* Sets fence->before to what the cgroup has now or, if that is ours, to what it had before us. That may
+ * differ from the last time. 0; -EBUSY: fence_is_renamed(); or -errno. */
 int fence_read_before(Fences *fences, Fence *fence);
-/* Drops one that is down, also from the journal. */
+/* Drops a fence that is down, also from the journal. */
 void fence_remove(Fences *fences, Fence *fence);
 void fence_raise(Fences *fences, Fence *fence);
 void fence_lower(Fences *fences, Fence *fence);
 
-/* NULL: not in the World. */
+/* NULL: the World had no group of that ID. */
 FenceGroup *fence_group(Fences *fences, uint64_t id);
 
 /* Of fence/memory.c. Notes the nodes for the memory of the next member of a CPU fence, and whether the memory

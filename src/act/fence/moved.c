@@ -25,8 +25,8 @@ static bool is_complete(DIR *dir, uint64_t n_names)
     return fstat(dirfd(dir), &st) == 0 && (st.st_nlink == n_names + 2 || st.st_nlink == 1);
 }
 
-/* Searches below `path` (PATH_MAX bytes), which becomes the path found. Whether there is one; -EAGAIN if it
- * may have been renamed meanwhile; or -errno if that is not known. */
+/* Searches below `path` (PATH_MAX bytes), which becomes the path found. Returns whether the cgroup was found;
+ * -EAGAIN if it may have been renamed meanwhile; or -errno if that is not known. */
 static int search(int root_fd, ActFenceKind kind, uint64_t inode, char *path, unsigned depth)
 {
     CLEANUP(closedir_p) DIR *dir = fence_open_directory(root_fd, kind, path);

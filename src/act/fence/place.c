@@ -262,7 +262,7 @@ int fence_read(int root_fd, ActFenceKind kind, const char *path, const char *fil
     n = root_read(root_fd, name, list, sizeof(list));
     if (n == -ENOENT || n == -ENODEV) {
         *strrchr(name, '/') = '\0';
-        /* On version 1 it was renamed, and perhaps back, or removed. */
+        /* On version 1 the cgroup was removed, or renamed and perhaps back. */
         if (kind == ACT_FENCE_CGROUP1 || kind == ACT_FENCE_CPUSETFS || !exists(root_fd, name))
             return -ENOENT;
         hwloc_bitmap_zero(ret); /* the controller is not enabled there */
@@ -411,7 +411,7 @@ uint64_t fence_inode(int root_fd, ActFenceKind kind, const char *path)
     return fstatat(root_fd, name, &st, 0) == 0 ? st.st_ino : 0;
 }
 
-/* What all processes must satisfy. */
+/* The condition that all processes must meet. */
 typedef struct All {
     bool (*wants)(void *userdata, pid_t pid);
     void *userdata;
@@ -429,7 +429,7 @@ static int all_here(int dir_fd, All *all)
 {
     int r = lines_read(dir_fd, "cgroup.procs", add_pid, all);
 
-    /* A threaded cgroup does not tell (EOPNOTSUPP); an empty one says ESRCH. */
+    /* A threaded cgroup does not list its processes (EOPNOTSUPP). ESRCH: the list is empty. */
     return r == -ECANCELED ? false : r == 0 || r == -ESRCH ? true : r;
 }
 

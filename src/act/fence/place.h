@@ -30,7 +30,8 @@ int fence_read(int root_fd, ActFenceKind kind, const char *path, const char *fil
 /* The CPUs that its cpuset leaves a process or thread. 0, -ENOENT if that is not known, or -errno. */
 int fence_cpuset(int root_fd, pid_t pid, hwloc_bitmap_t ret);
 
-/* What a cgroup may use; empty if the controller is not enabled there. As fence_read(). */
+/* The CPUs or memory nodes that a cgroup may use; empty if the controller is not enabled there. As
+ * fence_read(). */
 int fence_read_effective(int root_fd, ActFenceKind kind, const char *path, bool memory, hwloc_bitmap_t ret);
 
 /* The CPUs that the levels above leave a cgroup; all if unknown. 0 or -ENOMEM. */
@@ -43,7 +44,7 @@ typedef struct FenceList {
     bool memory;
 } FenceList;
 
-/* Writes one: FenceOps.set() with a FenceList for context. */
+/* Writes one list: FenceOps.set() with a FenceList as its context. */
 int fence_write(void *context, const char *path, hwloc_const_bitmap_t set);
 
 /* Whether every process in a cgroup and those below is wanted; -errno if that is not known. */
@@ -61,7 +62,7 @@ bool fence_is_mounted(int root_fd, ActFenceKind kind);
 /* The inode number of the directory at this path, which no later one has. 0: there is none, or it is a unit,
  * which stays the same to its manager. */
 uint64_t fence_inode(int root_fd, ActFenceKind kind, const char *path);
-/* Whether the entry's cgroup is gone, and another has its name. */
+/* Whether the cgroup of the entry is gone and another one has its path. */
 bool fence_is_another(int root_fd, const JournalFence *entry);
 /* Where the cgroup of that number is now: at its path, or where somebody has renamed it to (PATH_MAX bytes).
  * Units, and cgroups of unknown number (0), are at their path. 0; -ENOENT: removed; -ENXIO: the hierarchy is

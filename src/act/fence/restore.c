@@ -54,8 +54,8 @@ static Progress restore_try(const Fences *fences, const JournalFence *entry, Ite
     if (!item->path)
         return PROGRESS_FAILED;
     now = fence_read_now(fences, entry->kind, path, entry->memory, fences->scratch);
-    /* Somebody else's set stays. An original is asked for again: a service manager may still be about to
-     * write ours. A unit that does not run cannot be read, but keeps its property. */
+    /* Somebody else's set stays. The original is asked for even if it is there, because a service manager may
+     * still be about to write ours. A unit that does not run cannot be read, but keeps its property. */
     if (now == 0 && !fence_is_ours(fences, entry, fences->scratch) &&
         !fence_is_back(fences, entry->memory, entry->before, fences->scratch))
         return PROGRESS_DONE;
@@ -114,8 +114,8 @@ static void wait_all(const Fences *fences)
         }
 }
 
-/* Restores what was made below fences while they were up. Nodes are written aside, one level a round. Returns
- * below how many something may be left. */
+/* Restores cgroups made below fences while these were up. Nodes are written aside, one level per round.
+ * Returns the number of fences below which something may be left. */
 static size_t release_below(Fences *fences, Item *items)
 {
     const Journal *journal = fences->journal;

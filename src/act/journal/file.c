@@ -45,7 +45,7 @@ static int open_directory(const char *path, const char *name, int *ret, char **r
 }
 
 /* Removes the second name that a crash between link and rename has left, and updates *st. Any other second
- * name is somebody else's, and stays. */
+ * name is somebody else's. */
 static int drop_second_name(const JournalFile *file, struct stat *st)
 {
     CLEANUP_FREE char *corrupt = NULL;
@@ -60,7 +60,7 @@ static int drop_second_name(const JournalFile *file, struct stat *st)
     return unlinkat(file->dir_fd, corrupt, 0) < 0 || fstat(file->fd, st) < 0 ? -errno : 0;
 }
 
-/* `change`: it is to be written, too. */
+/* `change`: to be written, too. */
 static int check_file(const char *path, const struct stat *st, bool change, char **ret_error)
 {
     if (!S_ISREG(st->st_mode))
@@ -96,9 +96,9 @@ int journal_file_open(const char *path, bool change, JournalFile *ret, char **re
     r = open_directory(file.path, file.name, &file.dir_fd, ret_error);
     if (r < 0)
         return r;
-    /* O_NONBLOCK: opening a FIFO must not block before the check that finds it is no regular file. */
+    /* O_NONBLOCK: a FIFO must not block before it is found to be no regular file. */
     file.fd = openat(file.dir_fd, file.name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
-    /* As on a full disk, the contents can still be restored. */
+    /* As on a full disk: its contents can be restored. */
     if (file.fd < 0 && errno == EROFS)
         file.fd = openat(file.dir_fd, file.name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (file.fd < 0 && errno == ENOENT && !change)
@@ -215,7 +215,7 @@ bool journal_file_is_lost(const JournalFile *file)
     return file->fd >= 0 && fstat(file->fd, &st) == 0 && (st.st_nlink == 0 || st.st_size < file->length);
 }
 
-/* Gives the present file its second name. Not with rename(2), so that a journal exists at every moment. */
+/* Gives the present file its second name; not by rename(2), so that a journal exists at every moment. */
 static int keep_corrupt(JournalFile *file, const char *name)
 {
     if (unlinkat(file->dir_fd, name, 0) < 0 && errno != ENOENT)
@@ -234,7 +234,7 @@ int journal_file_replace(JournalFile *file, const char *text, size_t len, bool k
     if (len > JOURNAL_FILE_MAX)
         return -EFBIG;
 
-    /* A leftover of an earlier crash. */
+    /* Left by an earlier crash. */
     if (unlinkat(file->dir_fd, fresh, 0) < 0 && errno != ENOENT)
         return -errno;
     fd = openat(file->dir_fd, fresh, O_RDWR | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);

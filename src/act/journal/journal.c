@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* An index in memory holds what the file holds, so that moving ten thousand threads of a process to one home
- * costs two lines and not ten thousand. The index is sorted arrays: PIDs mostly rise, so an insertion is
- * nearly always an append, and a hash handle would be as large as the entry itself.
+/* An index in memory holds what the file holds, so moving ten thousand threads of a process to one home costs
+ * two lines. It is sorted arrays: PIDs mostly rise, so an insertion is nearly always an append, and a hash
+ * handle would be as large as the entry.
  *
- * The index follows the file and is never ahead of it: a line is written first, and taken into the index when
- * that has worked. */
+ * The index is never ahead of the file: a line is written first, and taken in if that worked. */
 
 #include "act/journal/journal.h"
 
@@ -16,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Growth allowed before a compaction pays; a line is about 60 bytes. */
+/* Growth before a compaction pays; a line is about 60 bytes. */
 #define LINES_SPARE     4096U
 #define PROCESSES_SPARE 1024U
 
@@ -33,7 +32,7 @@ static int read_boot_id(int root_fd, char **ret, char **ret_error)
     return *ret ? 0 : -ENOMEM;
 }
 
-/* A journal with its file open, and nothing taken in yet. */
+/* With its file open, and nothing taken in yet. */
 static int journal_new(const char *path, int root_fd, bool change, Journal **ret, char **ret_error)
 {
     CLEANUP(journal_free_p) Journal *journal = calloc(1, sizeof(*journal));
@@ -55,7 +54,7 @@ static int journal_new(const char *path, int root_fd, bool change, Journal **ret
     return 0;
 }
 
-/* Writes the whole index to a new file. */
+/* Writes the whole index as a new file. */
 static int write_anew(Journal *journal, bool keep)
 {
     CLEANUP_FREE char *text = NULL;
@@ -75,7 +74,7 @@ static int write_anew(Journal *journal, bool keep)
     return 0;
 }
 
-/* Takes in what the file holds, and leaves a file that can be appended to. */
+/* Takes in the file, and leaves one that can be appended to. */
 static int load(Journal *journal, char **ret_error)
 {
     CLEANUP_FREE char *text = NULL, *what = NULL;
@@ -129,7 +128,7 @@ int journal_open(const char *path, int root_fd, Journal **ret, char **ret_error)
     return r;
 }
 
-/* Takes in what the file holds. A journal of another boot has no entries. */
+/* Takes in the file. One of another boot has no entries. */
 static int load_reading(Journal *journal)
 {
     CLEANUP_FREE char *text = NULL, *what = NULL;
@@ -175,7 +174,7 @@ Journal *journal_free(Journal *journal)
     return NULL;
 }
 
-/* Appends one or more whole lines. */
+/* Appends whole lines. */
 static int append(Journal *journal, const char *text, size_t len)
 {
     int r = journal_file_is_lost(&journal->file) ? write_anew(journal, false) : 0;
@@ -189,8 +188,8 @@ static int append(Journal *journal, const char *text, size_t len)
     return 0;
 }
 
-/* Appends lines, and then takes them in by parsing them: so the index holds what a later process will read.
- * 0, -ENOMEM, or another -errno if they cannot be appended. */
+/* Appends lines, then takes them in by parsing them: so the index holds what a later process will read. 0,
+ * -ENOMEM, or another -errno if they cannot be appended. */
 static int note_text(Journal *journal, const char *text, size_t len)
 {
     int r = len > 0 ? append(journal, text, len) : 0;
@@ -207,7 +206,6 @@ static int note_printed(Journal *journal, int (*print)(FILE *out, const void *ob
     return text ? note_text(journal, text, len) : -ENOMEM;
 }
 
-/* One line. */
 typedef struct Note {
     JournalLine line;
     const void *value;
@@ -257,7 +255,7 @@ typedef struct Change {
     const JournalChange *change;
 } Change;
 
-/* Prints the lines that are missing for this change. */
+/* The lines missing for this change. */
 static int print_change(FILE *out, const void *object)
 {
     const Journal *journal = ((const Change *)object)->journal;
@@ -277,11 +275,11 @@ static int print_change(FILE *out, const void *object)
                                .since_ticks = change->since_ticks,
                                .original = change->original,
                            });
-    /* Also if the thread was managed before with another original. */
+    /* Also if it was managed before with another original. */
     if (process && !change->ours &&
         !same_original(journal_original(journal, process, change->task), change->original))
         write_thread(out, change, change->task, change->original);
-    /* A thread that already has the mask could not be told from one that gets it. */
+    /* A thread that has the mask could not be told from one that gets it. */
     for (size_t i = 0; i < change->n_own; i++)
         if (!process || !same_original(journal_original(journal, process, change->own[i]), own))
             write_thread(out, change, change->own[i], own);
@@ -320,7 +318,7 @@ static bool is_before(const JournalStranger *s, pid_t pid, uint64_t start_ticks)
     return s->pid < pid || (s->pid == pid && s->start_ticks < start_ticks);
 }
 
-/* The index of the first stranger that is not before this one. */
+/* The index of the first stranger not before this one. */
 static size_t first_stranger(const Journal *journal, pid_t pid, uint64_t start_ticks)
 {
     return LOWER_BOUND(i, journal->n_strangers, is_before(&journal->strangers[i], pid, start_ticks));
@@ -448,8 +446,8 @@ static bool is_living(const ActProcess *living, size_t n, pid_t pid, uint64_t st
     return at < n && living[at].pid == pid && living[at].start_ticks == start_ticks;
 }
 
-/* Drops useless entries. A thread's line goes with its process; lines of threads that ended earlier stay
- * until then, since they are few. */
+/* Drops what is useless. A thread's line goes with its process, even if the thread ended earlier: such lines
+ * are few. */
 static void drop_dead(Journal *journal, const ActProcess *living, size_t n)
 {
     size_t kept = 0, threads = 0, passages = 0, strangers = 0;
@@ -507,7 +505,7 @@ int journal_compact(Journal *journal, const ActProcess *living, size_t n)
     return write_anew(journal, false);
 }
 
-/* A full disk must not preserve entries that are over: a user may choose a mask that was ours. */
+/* A full disk must not preserve this: a user may choose a mask that was ours. */
 int journal_clear(Journal *journal)
 {
     CLEANUP_FREE char *header = NULL;

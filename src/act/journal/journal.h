@@ -31,31 +31,30 @@
 
 #define JOURNAL_VERSION 1U
 
-/* The mask of a task before us. */
+/* A mask before us. */
 typedef struct JournalOriginal {
     CpuMask mask;
-    bool whole; /* all it may use, so no choice: restored as all CPUs, so that it follows its cpuset again */
+    bool whole; /* all it may use, no choice: restored as all CPUs, to follow its cpuset again */
 } JournalOriginal;
 
-/* What is known of a process: 120 bytes, and 8 per mask. It is kept after the process exits, because children
- * may live. */
+/* A process, 120 bytes and 8 per mask; kept after it exits, because its children may live. */
 typedef struct JournalProcess {
     pid_t pid, pgrp, session;
     uint32_t n_applied;
     uint64_t start_ticks;
-    uint64_t released_ticks; /* 0: still under our masks */
+    uint64_t released_ticks; /* 0: under our masks */
     uint64_t place;          /* ACT_PLACE_..., or a number for its cgroups */
-    uint64_t since_ticks;    /* tasks born earlier have no mask from it; 0: not known */
+    uint64_t since_ticks;    /* what was born earlier has no mask from it; 0: not known */
     JournalOriginal original;
     CpuMask *applied; /* every mask its threads got from us */
-    CpuMask cpuset;   /* its cpuset at the last comparison with its masks; for cut.c, not in the file */
+    CpuMask cpuset;   /* its cpuset when last compared with its masks; for cut.c, not in the file */
     CpuMask left;     /* what threads restored to all CPUs then had; for restore-threads.c, not in the file */
     bool selected;    /* to be restored now; for restore.c, not in the file */
     bool roams;       /* threads restored, children not yet; for release.c and search.c, not in the file */
     bool searched, checked; /* searched for children; its threads are done; for search.c, not in the file */
     pid_t from_pid; /* heir of that entry, restored with it; 0: none. For lineage.c, not in the file */
     uint64_t from_ticks;
-    const char *workload; /* that its mask was given for; NULL: not known. Interned, not in the file */
+    const char *workload; /* that got its mask; NULL: not known. Interned, not in the file */
 } JournalProcess;
 
 typedef struct JournalThread {
@@ -65,35 +64,34 @@ typedef struct JournalThread {
     JournalOriginal original;
 } JournalThread;
 
-/* A thread that was narrowed to one CPU to force it there. */
+/* A thread narrowed to one CPU to force it there. */
 typedef struct JournalPassage {
     pid_t pid, tid;
     uint64_t start_ticks; /* of the process */
     uint64_t born_ticks;  /* of the thread */
     CpuIx cpu;
     ActBirthMark before;
-    bool settled; /* the thread itself has its wide mask again */
+    bool settled; /* the thread itself is wide again */
 } JournalPassage;
 
-/* A process whose user chose the same mask as one of ours. */
+/* A process whose user chose a mask that is also one of ours. */
 typedef struct JournalStranger {
     pid_t pid;
     uint64_t start_ticks;
 } JournalStranger;
 
-/* Bounds what a user who pins many processes can make the journal hold. Further strangers are judged again at
- * the stop. */
+/* Bounds what a user who pins many processes can fill the journal with. More are judged again at the stop. */
 #define JOURNAL_STRANGERS_MAX 4096U
 
 /* A cgroup whose cpuset was changed (act/fence/fence.h). */
 typedef struct JournalFence {
     ActFenceKind kind;
     const char *name, *path;
-    CpuMask before; /* empty: it had no set of its own, but all of the levels above */
-    bool memory;    /* sets are of memory nodes, not of CPUs */
+    CpuMask before; /* empty: none of its own, but all of the levels above */
+    bool memory;    /* sets are of memory nodes */
     uint64_t inode; /* of the cgroup's directory; another one is not ours; 0: not known, or a unit */
-    bool dropin;    /* a unit with somebody's drop-in for the property, which stays (act/fence/dropin.h) */
-    CpuMask *given; /* every set that it got from us */
+    bool dropin;    /* a unit with somebody's drop-in for it, which stays (act/fence/dropin.h) */
+    CpuMask *given; /* every set it got from us */
     uint32_t n_given;
 } JournalFence;
 
@@ -105,7 +103,7 @@ typedef struct Journal {
     size_t n_processes, processes_capacity;
     JournalThread *threads; /* ascending (PID, TID, born) */
     size_t n_threads, threads_capacity;
-    JournalPassage *passages; /* in the order of their begin, since the last "checked" */
+    JournalPassage *passages; /* as they began, since the last "checked" */
     size_t n_passages, passages_capacity;
     JournalStranger *strangers; /* ascending (PID, start) */
     size_t n_strangers, strangers_capacity;
@@ -114,54 +112,54 @@ typedef struct Journal {
     size_t n_kept; /* processes at the last compaction */
     size_t n_lines;
     bool torn; /* the last line had no end and was dropped */
-    bool kept; /* its writer stopped, and all of it is to stay until the next daemon places */
+    bool kept; /* its writer stopped, and it is to stay until the next daemon places */
 } Journal;
 
 /* Opens or starts the journal; `root_fd` is for the boot ID. Returns as act_new(). */
 int journal_open(const char *path, int root_fd, Journal **ret, char **ret_error);
-/* Reads a journal without changing or creating anything. Damaged lines are skipped. 0, -ENOENT if there is
- * none, or -errno as above. */
+/* Reads a journal, and changes or creates nothing. Damaged lines are skipped. 0, -ENOENT if there is none, or
+ * -errno as above. */
 int journal_open_reading(const char *path, int root_fd, Journal **ret, char **ret_error);
 Journal *journal_free(Journal *journal);
 DEFINE_CLEANUP(Journal *, journal_free)
 
-/* Parses the text of a journal into an empty Journal. 0; ACT_E_CORRUPT with "LINE: expected ..." in
- * *ret_error for the first bad line, with every good line taken; or -ENOMEM. *ret_good is the length up to
- * the end of the last line. *ret_foreign says that the journal is of another boot; nothing is taken then. */
+/* Parses a journal into an empty Journal. 0; ACT_E_CORRUPT with "LINE: expected ..." in *ret_error for the
+ * first bad line, all others being taken in; or -ENOMEM. *ret_good: length up to the last line's end.
+ * *ret_foreign: it is of another boot, and nothing is taken in. */
 int journal_parse(Journal *journal, const char *text, size_t len, size_t *ret_good, bool *ret_foreign,
                   char **ret_error);
-/* The text that journal_parse() reads back as the same journal. Malloc'd, NULL when out of memory. */
+/* The text that journal_parse() reads back as the same. Malloc'd, NULL when out of memory. */
 char *journal_format(const Journal *journal, size_t *ret_len);
 
 /* A change about to be made. */
 typedef struct JournalChange {
     ActProcess process;
     TaskKey task;                  /* one of its threads */
-    bool ours;                     /* its present mask is ours, so it is not its original */
+    bool ours;                     /* its present mask is ours, and no original */
     JournalOriginal original;      /* else: its present mask (need not be interned) */
     hwloc_const_bitmap_t mask;     /* its next mask; finite */
     const JournalPassage *passage; /* NULL: not narrowed first */
-    uint64_t place, since_ticks;   /* used if the process has no entry yet */
-    const TaskKey *own;            /* other threads of it whose users chose `mask` already */
+    uint64_t place, since_ticks;   /* of a process without an entry */
+    const TaskKey *own;            /* other threads whose users chose `mask` already */
     size_t n_own;
 } JournalChange;
 
-/* Records what is not recorded yet of a change. 0, -ENOMEM, or another -errno of the file; then do not make
- * the change. */
+/* Records what is not recorded yet. 0, -ENOMEM, or another -errno of the file; then the change must not be
+ * made. */
 int journal_note_change(Journal *journal, const JournalChange *change);
-/* Records that the thread of the last passage has its wide mask again. */
+/* The last passage's thread is wide again. */
 int journal_note_settled(Journal *journal);
-/* Records that tasks born during the settled passages were checked, too, and drops those passages. */
+/* Tasks born during settled passages were checked, too; these are dropped. */
 int journal_note_checked(Journal *journal);
 void journal_drop_settled(Journal *journal);
 int journal_note_released(Journal *journal, JournalProcess *process, uint64_t ticks);
 /* Does nothing if there are JOURNAL_STRANGERS_MAX. */
 int journal_note_stranger(Journal *journal, pid_t pid, uint64_t start_ticks);
-/* A process that came into a fence shows the fence's CPUs as if it had chosen them. So it is no stranger any
- * more once it has a mask from us. */
+/* A process that came into a fence seems to have chosen its CPUs. It is no stranger any more once it has a
+ * mask from us. */
 bool journal_is_stranger(const Journal *journal, pid_t pid, uint64_t start_ticks);
 
-/* Record what is not recorded yet: what a cpuset was, and what it is about to become. Return as above. */
+/* Record what is not recorded yet: what a cpuset was, and what it will be. Return as above. */
 int journal_note_fence(Journal *journal,
                        const JournalFence *fence); /* strings and `before` need not be interned */
 int journal_note_fenced(Journal *journal, const char *name, bool memory, hwloc_const_bitmap_t set);
@@ -169,23 +167,23 @@ int journal_note_unfenced(Journal *journal, const char *name, bool memory);
 /* NULL: there is none. Valid until the next journal_note_...(). */
 JournalFence *journal_fence(const Journal *journal, const char *name, bool memory);
 
-/* Records whether all of this is to stay after the writer ends. 0 or -errno of the file. */
+/* Whether all of this is to stay when its writer is gone. 0 or -errno of the file. */
 int journal_note_kept(Journal *journal, bool kept);
 
-/* The entry of exactly this process, or NULL. Valid until the next journal_note_...(). */
+/* The entry of this very process, or NULL. Valid until the next journal_note_...(). */
 JournalProcess *journal_process(const Journal *journal, pid_t pid, uint64_t start_ticks);
 /* The index of the first entry with this PID or a higher one. */
 size_t journal_first(const Journal *journal, pid_t pid);
-/* Whether threads of the process got this mask from us, as far as the file says. */
+/* Whether the process got this mask from us, as far as the file says. */
 bool journal_is_applied(const JournalProcess *process, hwloc_const_bitmap_t mask);
 /* The mask of that thread before us. */
 JournalOriginal journal_original(const Journal *journal, const JournalProcess *process, TaskKey task);
 
-/* Whether so much has become useless that journal_compact() is worth its scan. */
+/* Whether journal_compact() is worth its scan. */
 bool journal_bloated(const Journal *journal);
-/* Drops processes that were released or are not among the `n` living ones (ascending PID), and rewrites the
- * file. 0, -ENOMEM, or another -errno with the file unchanged. Entries move. */
+/* Drops processes that are released or not among the `n` living ones (ascending PID), and rewrites the file.
+ * 0, -ENOMEM, or another -errno, with the file as before. Entries move. */
 int journal_compact(Journal *journal, const ActProcess *living, size_t n);
-/* Drops everything, since nothing has a mask or a cpuset from us any more, and rewrites the file, or
- * truncates it if there is no space. Returns as above. */
+/* Drops everything, since nothing has a mask or cpuset from us any more, and rewrites the file, or truncates
+ * it if there is no space. As above. */
 int journal_clear(Journal *journal);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A journal is read after a crash, and may be damaged by a faulty disk, but it decides about masks. So a line
- * is taken as a whole or not at all, and it must refer to a process that an earlier line introduced. A later
- * line about the same thing wins; that is how a process that is managed a second time gets its new original
- * mask. */
+/* A journal is read after a crash, perhaps of the disk's making, and decides about masks. So a line is taken
+ * in whole or not at all, and must refer to a process that an earlier line introduced. A later line about the
+ * same thing wins: a process managed a second time gets its new original that way. */
 
 #include "act/journal/text.h"
 
@@ -89,7 +88,7 @@ static const RecordField fenced_fields[] = {
     {"cpus", RECORD_MASK, offsetof(JournalFenced, set), .required = true},
 };
 
-/* The fields of any line; zeroed before reading. */
+/* The fields of any line; zeroed before. */
 typedef union Line {
     JournalProcess process; /* the largest */
     JournalThread thread;
@@ -100,7 +99,7 @@ typedef union Line {
     JournalFenced fenced;
 } Line;
 
-/* Taking in: each function takes the fields of one line. */
+/* Taking in: each takes the fields of one line. */
 
 int journal_thread_compare(const JournalThread *a, const JournalThread *b)
 {
@@ -116,7 +115,7 @@ static bool is_mask(CpuMask mask)
     return mask && !hwloc_bitmap_iszero(mask);
 }
 
-/* Grown one by one: most processes get one or two masks in their life. */
+/* One by one: most processes get one or two masks in their life. */
 static int add_mask(CpuMask **masks, uint32_t *n, CpuMask mask)
 {
     CpuMask *grown;
@@ -231,7 +230,7 @@ static int take_stranger(Journal *journal, RecordReader *reader, const Line *lin
                                    : journal_add_stranger(journal, line->stranger);
 }
 
-/* The path of a cgroup or the name of a unit, and nothing that could lead elsewhere. */
+/* A cgroup's path or a unit's name: nothing that could lead elsewhere. */
 static bool is_fence(const JournalFence *fence)
 {
     return fence->kind != ACT_FENCE_NONE && fence->name && *fence->name && fence->path && fence->before &&
@@ -261,7 +260,7 @@ static int take_fence(Journal *journal, RecordReader *reader, const Line *line)
     return APPEND(journal->fences, journal->fences_capacity, journal->n_fences, value);
 }
 
-/* The fence that a line refers to; NULL, with the reader's error set, if there is none. */
+/* The fence that a line refers to, or NULL with the reader's error set. */
 static JournalFence *find_fence(Journal *journal, RecordReader *reader, const JournalFenced *value, int *ret)
 {
     JournalFence *fence = value->name ? journal_fence(journal, value->name, value->memory) : NULL;
@@ -345,7 +344,7 @@ static const LineKind lines[JOURNAL_LINE_MAX] = {
 
 static int take_line(Journal *journal, RecordReader *reader)
 {
-    /* A daemon that continues to write has taken over. */
+    /* A daemon that writes on has taken over. */
     journal->kept = false;
     for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
         if (record_is(reader, lines[i].name)) {
@@ -391,7 +390,7 @@ static int take_header(Journal *journal, RecordReader *reader)
     return strcmp(header.boot, journal->boot_id) != 0;
 }
 
-/* Keeps only the first error of the reader. */
+/* Keeps the reader's error if it is the first. */
 static void remember(RecordReader *reader, char **ret_error)
 {
     static const char prefix[] = "line ";
@@ -402,7 +401,7 @@ static void remember(RecordReader *reader, char **ret_error)
         strdup(reader->error + (strncmp(reader->error, prefix, strlen(prefix)) == 0 ? strlen(prefix) : 0));
 }
 
-/* The length up to the end of the last whole line. A crash cut short whatever follows. */
+/* The length of whole lines. A crash cut short what is behind them. */
 static size_t whole_lines(const char *text, size_t len)
 {
     const char *end = len > 0 ? memrchr(text, '\n', len) : NULL;
@@ -410,7 +409,7 @@ static size_t whole_lines(const char *text, size_t len)
     return end ? (size_t)(end - text) + 1 : 0;
 }
 
-/* A file without a whole line is either the start of a header or not a journal. */
+/* A file without a whole line is the start of a header, or not ours. */
 static bool is_torn_header(const char *text, size_t len)
 {
     static const char start[] = "journal version=";
@@ -433,7 +432,7 @@ int journal_parse(Journal *journal, const char *text, size_t len, size_t *ret_go
         *ret_error = strdup("1: expected \"journal version=1 boot=...\"");
         return ACT_E_CORRUPT;
     }
-    /* The reader refuses a whole text for one NUL byte. Any other unprintable byte costs only its line. */
+    /* The reader refuses a text with a NUL byte as a whole. Other unprintable bytes cost only their line. */
     for (size_t i = 0; i < good; i++)
         clean[i] = text[i] ? text[i] : '\x01';
 

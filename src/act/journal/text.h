@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The lines of the journal: writing one, and taking lines into the index. act/journal/journal.h describes the
- * format. */
+/* The lines of the journal: writing one, and taking lines into the index. Format: act/journal/journal.h. */
 
 #include "act/journal/journal.h"
 
@@ -35,14 +34,14 @@ typedef struct JournalFenced {
     hwloc_const_bitmap_t set;
 } JournalFenced;
 
-/* Writes one line. Its kind says what `value` points to. */
+/* Writes one line from the value of its kind. */
 void journal_text_write(FILE *out, JournalLine line, const void *value);
 
-/* Takes in whole lines that this program has just made, without a header. 0, or -ENOMEM; some may be taken in
- * then. */
+/* Takes in whole lines just made by this program, without a header. 0, or -ENOMEM with some perhaps taken
+ * in. */
 int journal_text_take(Journal *journal, const char *text, size_t len);
 
-/* journal.c: takes in a stranger at its place. 0 or -ENOMEM. */
+/* Of journal.c: takes one in at its place. 0 or -ENOMEM. */
 int journal_add_stranger(Journal *journal, JournalStranger stranger);
 
 /* The order of Journal.threads. */

@@ -7,7 +7,7 @@
  * one of these must hold, tried in this order:
  *
  *   ancestor   The entry is an ancestor, through living parents.
- *   none       A living parent that does not adopt orphans bore the process. If the chain of such parents
+ *   none       A living parent that does not adopt orphans made the process. If the chain of such parents
  *              ends without an entry, no ancestor was ours, and the mask is the user's. An innocent process
  *              looks like this, even one of the same session.
  *   group,     The chain ends at an orphan, whose real parent has ended. The orphan is in the entry's
@@ -169,7 +169,7 @@ static bool may_be_adopted(const Question *q, const ActProcess *child, const Act
     return (child->session != child->pid && child->session != parent->session) || is_first(q, parent->pid);
 }
 
-/* Climbs to the orphan that a process is or descends from. False: the parents that bore it live, up to the
+/* Climbs to the orphan that a process is or descends from. False: the parents that made it live, up to the
  * first process or a known stranger. */
 static bool find_orphan(Question *q, const ActProcess *process, ActProcess *ret)
 {
@@ -297,7 +297,7 @@ static JournalProcess *find_by_orphan(Question *q, const ActProcess *process)
         found = find_ancestor(q, &leader);
         if (found || leader.ended)
             return found ? found : find_neighbour(q, &orphan, process);
-        from = leader; /* it bore the orphan, so both are ours or neither is */
+        from = leader; /* it made the orphan, so both are ours or neither is */
     }
     return NULL;
 }

@@ -5,7 +5,7 @@
 
 #include "act/internal.h"
 
-/* Who is whose parent: a snapshot of all processes or, with n 0, the machine, read one process at a time. */
+/* Parents and children: a snapshot of all processes or, with n 0, the machine, read one process at a time. */
 typedef struct Lineage {
     ActProcess *processes; /* ascending PID */
     uint8_t *reapers;      /* [n]: whether it adopts orphans, if known */
