@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* A larger one is not ours: a compacted journal holds some hundred bytes per process. */
+/* A larger file is not ours: a compacted journal holds some hundred bytes per process. */
 #define JOURNAL_FILE_MAX (64UL << 20)
 
 typedef struct JournalFile {
@@ -17,7 +17,7 @@ typedef struct JournalFile {
     const char *name; /* the part of `path` after the last slash */
     int dir_fd, fd;   /* -1: not open */
     off_t length;     /* of the whole records */
-    bool tail;        /* more may be behind them, to be cut off before the next append */
+    bool tail;        /* there may be more behind them, to be cut off before the next append */
 } JournalFile;
 
 #define JOURNAL_FILE_NULL ((JournalFile){.dir_fd = -1, .fd = -1})

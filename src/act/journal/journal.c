@@ -32,7 +32,7 @@ static int read_boot_id(int root_fd, char **ret, char **ret_error)
     return *ret ? 0 : -ENOMEM;
 }
 
-/* With its file open, and nothing taken in yet. */
+/* Makes a journal with its file open and nothing taken in yet. */
 static int journal_new(const char *path, int root_fd, bool change, Journal **ret, char **ret_error)
 {
     CLEANUP(journal_free_p) Journal *journal = calloc(1, sizeof(*journal));
@@ -255,7 +255,7 @@ typedef struct Change {
     const JournalChange *change;
 } Change;
 
-/* The lines missing for this change. */
+/* Prints the lines that this change lacks. */
 static int print_change(FILE *out, const void *object)
 {
     const Journal *journal = ((const Change *)object)->journal;
@@ -275,7 +275,7 @@ static int print_change(FILE *out, const void *object)
                                .since_ticks = change->since_ticks,
                                .original = change->original,
                            });
-    /* Also if it was managed before with another original. */
+    /* Also if the thread was managed before with another original. */
     if (process && !change->ours &&
         !same_original(journal_original(journal, process, change->task), change->original))
         write_thread(out, change, change->task, change->original);

@@ -31,13 +31,14 @@
 
 #define JOURNAL_VERSION 1U
 
-/* A mask before us. */
+/* The mask that a task had before us. */
 typedef struct JournalOriginal {
     CpuMask mask;
     bool whole; /* all it may use, no choice: restored as all CPUs, to follow its cpuset again */
 } JournalOriginal;
 
-/* A process, 120 bytes and 8 per mask; kept after it exits, because its children may live. */
+/* What is known of a process: 120 bytes, and 8 per mask. Kept after it exits, because its children may live.
+ * */
 typedef struct JournalProcess {
     pid_t pid, pgrp, session;
     uint32_t n_applied;
@@ -54,7 +55,8 @@ typedef struct JournalProcess {
     bool searched, checked; /* searched for children; its threads are done; for search.c, not in the file */
     pid_t from_pid; /* heir of that entry, restored with it; 0: none. For lineage.c, not in the file */
     uint64_t from_ticks;
-    const char *workload; /* that got its mask; NULL: not known. Interned, not in the file */
+    const char
+        *workload; /* workload that its mask was given to; NULL: not known. Interned, not in the file */
 } JournalProcess;
 
 typedef struct JournalThread {
@@ -80,7 +82,8 @@ typedef struct JournalStranger {
     uint64_t start_ticks;
 } JournalStranger;
 
-/* Bounds what a user who pins many processes can fill the journal with. More are judged again at the stop. */
+/* Limits what a user who pins many processes can make the journal hold. Further ones are judged again at the
+ * stop. */
 #define JOURNAL_STRANGERS_MAX 4096U
 
 /* A cgroup whose cpuset was changed (act/fence/fence.h). */
@@ -88,7 +91,7 @@ typedef struct JournalFence {
     ActFenceKind kind;
     const char *name, *path;
     CpuMask before; /* empty: none of its own, but all of the levels above */
-    bool memory;    /* sets are of memory nodes */
+    bool memory;    /* sets are of memory nodes, not of CPUs */
     uint64_t inode; /* of the cgroup's directory; another one is not ours; 0: not known, or a unit */
     bool dropin;    /* a unit with somebody's drop-in for it, which stays (act/fence/dropin.h) */
     CpuMask *given; /* every set it got from us */
@@ -103,7 +106,7 @@ typedef struct Journal {
     size_t n_processes, processes_capacity;
     JournalThread *threads; /* ascending (PID, TID, born) */
     size_t n_threads, threads_capacity;
-    JournalPassage *passages; /* as they began, since the last "checked" */
+    JournalPassage *passages; /* in the order they began, since the last "checked" */
     size_t n_passages, passages_capacity;
     JournalStranger *strangers; /* ascending (PID, start) */
     size_t n_strangers, strangers_capacity;
@@ -147,16 +150,16 @@ typedef struct JournalChange {
 /* Records what is not recorded yet. 0, -ENOMEM, or another -errno of the file; then the change must not be
  * made. */
 int journal_note_change(Journal *journal, const JournalChange *change);
-/* The last passage's thread is wide again. */
+/* Records that the thread of the last passage is wide again. */
 int journal_note_settled(Journal *journal);
-/* Tasks born during settled passages were checked, too; these are dropped. */
+/* Records that tasks born during settled passages were checked, too, and drops these passages. */
 int journal_note_checked(Journal *journal);
 void journal_drop_settled(Journal *journal);
 int journal_note_released(Journal *journal, JournalProcess *process, uint64_t ticks);
 /* Does nothing if there are JOURNAL_STRANGERS_MAX. */
 int journal_note_stranger(Journal *journal, pid_t pid, uint64_t start_ticks);
-/* A process that came into a fence seems to have chosen its CPUs. It is no stranger any more once it has a
- * mask from us. */
+/* A process that came into a fence seems to have chosen its CPUs. Once it has a mask from us, it is no
+ * stranger any more. */
 bool journal_is_stranger(const Journal *journal, pid_t pid, uint64_t start_ticks);
 
 /* Record what is not recorded yet: what a cpuset was, and what it will be. Return as above. */
@@ -167,7 +170,7 @@ int journal_note_unfenced(Journal *journal, const char *name, bool memory);
 /* NULL: there is none. Valid until the next journal_note_...(). */
 JournalFence *journal_fence(const Journal *journal, const char *name, bool memory);
 
-/* Whether all of this is to stay when its writer is gone. 0 or -errno of the file. */
+/* Records whether all of this is to stay when its writer is gone. 0 or -errno of the file. */
 int journal_note_kept(Journal *journal, bool kept);
 
 /* The entry of this very process, or NULL. Valid until the next journal_note_...(). */
@@ -176,14 +179,14 @@ JournalProcess *journal_process(const Journal *journal, pid_t pid, uint64_t star
 size_t journal_first(const Journal *journal, pid_t pid);
 /* Whether the process got this mask from us, as far as the file says. */
 bool journal_is_applied(const JournalProcess *process, hwloc_const_bitmap_t mask);
-/* The mask of that thread before us. */
+/* The mask that this thread had before us. */
 JournalOriginal journal_original(const Journal *journal, const JournalProcess *process, TaskKey task);
 
-/* Whether journal_compact() is worth its scan. */
+/* Whether so much is useless that journal_compact() is worth its scan. */
 bool journal_bloated(const Journal *journal);
 /* Drops processes that are released or not among the `n` living ones (ascending PID), and rewrites the file.
  * 0, -ENOMEM, or another -errno, with the file as before. Entries move. */
 int journal_compact(Journal *journal, const ActProcess *living, size_t n);
 /* Drops everything, since nothing has a mask or cpuset from us any more, and rewrites the file, or truncates
- * it if there is no space. As above. */
+ * it if there is no space. Returns as above. */
 int journal_clear(Journal *journal);

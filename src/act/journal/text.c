@@ -329,7 +329,7 @@ typedef struct LineKind {
     size_t n;
 } LineKind;
 
-/* An "unfenced" line lacks the last field of a "fenced" one. */
+/* An "unfenced" line lacks the last field of a "fenced" line. */
 static const LineKind lines[JOURNAL_LINE_MAX] = {
     [JOURNAL_LINE_PROCESS] = {"process", take_process, process_fields, ARRAY_SIZE(process_fields)},
     [JOURNAL_LINE_THREAD] = {"thread", take_thread, thread_fields, ARRAY_SIZE(thread_fields)},
@@ -344,7 +344,7 @@ static const LineKind lines[JOURNAL_LINE_MAX] = {
 
 static int take_line(Journal *journal, RecordReader *reader)
 {
-    /* A daemon that writes on has taken over. */
+    /* A daemon that continues to write has taken over. */
     journal->kept = false;
     for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
         if (record_is(reader, lines[i].name)) {
@@ -401,7 +401,7 @@ static void remember(RecordReader *reader, char **ret_error)
         strdup(reader->error + (strncmp(reader->error, prefix, strlen(prefix)) == 0 ? strlen(prefix) : 0));
 }
 
-/* The length of whole lines. A crash cut short what is behind them. */
+/* The length of the whole lines. What follows was cut short by a crash. */
 static size_t whole_lines(const char *text, size_t len)
 {
     const char *end = len > 0 ? memrchr(text, '\n', len) : NULL;

@@ -94,7 +94,7 @@ static size_t find_index(const Lineage *lineage, pid_t pid)
     return at < lineage->n && lineage->processes[at].pid == pid ? at : lineage->n;
 }
 
-/* Without a list each costs system calls, and the process asked about may fork meanwhile. So PID 1, the
+/* Without a list each process costs system calls, and the one asked about may fork meanwhile. So PID 1, the
  * parent of orphans, is not read, and the last one is not read twice. */
 static bool find_process(Question *q, pid_t pid, ActProcess *ret)
 {
@@ -273,7 +273,8 @@ static bool may_descend(const Question *q, const ActProcess *orphan)
     return false;
 }
 
-/* By the orphan that the process is or descends from, then that of the orphan's session leader, and so on. */
+/* Judges by the orphan that the process is or descends from, then by that of the orphan's session leader, and
+ * so on. */
 static JournalProcess *find_by_orphan(Question *q, const ActProcess *process)
 {
     ActProcess from = *process, orphan, leader;
@@ -284,7 +285,7 @@ static JournalProcess *find_by_orphan(Question *q, const ActProcess *process)
         q->stranger = !may_descend(q, &orphan);
         if (q->stranger)
             return NULL;
-        /* One in the journal is an ancestor of the process, and was considered. */
+        /* An orphan in the journal is an ancestor of the process, and was considered. */
         if (orphan.pid != process->pid && journal_process(q->act->journal, orphan.pid, orphan.start_ticks))
             return NULL;
         found = find_relative(q, &orphan, true);
@@ -309,7 +310,7 @@ JournalProcess *lineage_judge(Act *act, const Lineage *lineage, const ActProcess
     JournalProcess *found = NULL;
 
     question.stranger = journal_is_stranger(act->journal, process->pid, process->start_ticks);
-    /* A list does not change. */
+    /* A list would give the same answer again. */
     for (unsigned i = 0;
          !found && !question.stranger && question.vanished && i < (lineage->n > 0 ? 1 : TRIES_MAX); i++) {
         question.vanished = false;

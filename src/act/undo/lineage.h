@@ -45,7 +45,7 @@ int lineage_entry(Act *act, const ActProcess *process, TaskKey task, hwloc_const
 int lineage_adopt(Act *act, const ActProcess *process, TaskKey task, const JournalProcess *from,
                   hwloc_const_bitmap_t mask);
 
-/* The same for all its threads with such a mask, if any; overwrites `have`. */
+/* The same for all threads of the process with such a mask, if any; overwrites `have`. */
 int lineage_adopt_process(Act *act, const Lineage *lineage, const ActProcess *process, hwloc_bitmap_t have);
 
 /* Enters all living processes with a mask inherited from an entry, so that entries of ended processes can be

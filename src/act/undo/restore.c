@@ -29,7 +29,7 @@
 #define MOMENT_MIN_USEC 2000U
 #define MOMENT_MAX_USEC USEC_PER_SEC
 
-/* A task seen inside fork(2) so often in a row may have a reused ID, or be in another such call. */
+/* A task seen inside fork(2) so often in a row may have reused the ID, or be in another such call. */
 #define INSIDE_MAX 64U
 
 /* A second try, unless the first took so long: both take 330 s at most. */
@@ -119,7 +119,7 @@ static JournalProcess *find_from(Restore *restore, const Lineage *lineage, const
 }
 
 /* Enters a process that inherited its mask, and selects it, so that its later children have an ancestor in
- * the journal. Does without if it cannot be recorded. Returns the entry, or NULL. */
+ * the journal. If it cannot be recorded, that is forgone. Returns the entry, or NULL. */
 static JournalProcess *enter_child(Restore *restore, const ActProcess *process, TaskKey task,
                                    const JournalProcess *from, hwloc_const_bitmap_t mask)
 {
@@ -134,14 +134,14 @@ static JournalProcess *enter_child(Restore *restore, const ActProcess *process, 
     return entry;
 }
 
-/* A program that is gone may have restored it a moment ago, inside fork(2). */
+/* A program that is gone may have restored the thread a moment ago, inside fork(2). */
 static void suspect_later(Restore *restore, TaskKey task)
 {
     if (restore->act->inherited && restore->n_rounds <= 1 && restore_suspect(restore, task) < 0)
         (void)restore_failed(restore, -ENOMEM);
 }
 
-/* An unjournalled process: restores every thread whose mask can be from an entry. Returns whether there was
+/* Restores every thread of an unjournalled process whose mask can be from an entry. Returns whether there was
  * one. */
 static bool restore_child(Restore *restore, const Lineage *lineage, const ActProcess *process)
 {
@@ -211,7 +211,7 @@ static bool restore_children_pass(Restore *restore, const Lineage *lineage)
             return true;
         if (is_settled(restore, process) || !find_from(restore, lineage, process, (TaskKey){0}, NULL))
             continue;
-        /* A managed child without an entry, as one not judged yet, keeps its mask but is entered: its
+        /* A managed child without an entry, such as one not judged yet, keeps its mask but is entered: its
          * ancestors are about to get their own masks back, and its later children descend from it alone. */
         if (is_member(restore, process))
             (void)lineage_adopt_process(restore->act, lineage, process, restore->have);
@@ -278,7 +278,7 @@ static bool sweeps_are_over(unsigned n_quiet, bool vanished)
     return n_quiet >= SWEEPS_MIN && is_over(n_quiet, vanished);
 }
 
-/* Does what it can; the next pass finds out whether that was enough. */
+/* Does what it can; the following pass finds out what that was. */
 static int restore_sweeps(Restore *restore)
 {
     Sweep sweep = {.restore = restore};
@@ -316,7 +316,7 @@ static void wait_a_moment(Restore *restore, uint64_t usec)
     restore->now_usec = time_now_usec();
 }
 
-/* One pass. 1: over; 0: not; or -errno. */
+/* One pass. 1: nothing is left; 0: that is not certain; or -errno. */
 static int restore_pass(Restore *restore)
 {
     CLEANUP(lineage_done) Lineage lineage = {0};
@@ -350,8 +350,8 @@ static bool passes_now(unsigned n_rounds)
     return (n_rounds & (n_rounds - 1)) == 0;
 }
 
-/* A round is sweeps and a pass. All is over when a round that began without suspects finds nothing: a call
- * that ends during a round may yield a child behind it. */
+/* A round is sweeps and a pass. The restore is over when a round that began without suspects finds nothing: a
+ * call that ends during a round may yield a child behind it. */
 int restore_children_step(Restore *restore, uint64_t *ret_moment_usec)
 {
     size_t n_restored = restore->n_restored;
@@ -494,7 +494,7 @@ int act_restore(Act *act, const ActSelection *selection, size_t *ret_restored, s
         r = restore_journalled(act, selection, &restore);
     if (r == 0)
         r = q;
-    /* Those found are suspects now, and kept. */
+    /* Threads found meanwhile are suspects now, and stay so. */
     if (!selection && restore.n_rounds > 0)
         act->inherited = false;
     if (r == 0 && !selection && act->journal)

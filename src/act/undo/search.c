@@ -24,7 +24,7 @@ struct Search {
     Restore restore;
     RestoreWalk pass; /* of walk.pid; 0: no process yet */
     unsigned n_passes;
-    uint64_t next_usec; /* no step before */
+    uint64_t next_usec; /* no step before this time */
 };
 
 Search *search_free(Search *search)
@@ -127,7 +127,7 @@ static bool add_heirs(const Search *search, Journal *journal)
     return found;
 }
 
-/* As far as this slice goes. Returns whether all are done. */
+/* Looks at threads as far as this slice goes. Returns whether all are done. */
 static bool check_threads(Act *act, Search *search)
 {
     JournalProcess *entry;
@@ -163,7 +163,7 @@ int search_step(Act *act, const World *world)
     for (size_t i = 0; i < journal->n_processes; i++)
         journal->processes[i].selected = journal->processes[i].searched;
     over = check_threads(act, search) && look_for_children(search);
-    /* Children found are in the journal now, and restored like the others. */
+    /* Children that were found are in the journal now, and restored like the others. */
     for (size_t i = 0; i < journal->n_processes; i++) {
         journal->processes[i].checked |= journal->processes[i].selected && !journal->processes[i].searched;
         journal->processes[i].searched = journal->processes[i].selected && !over;
