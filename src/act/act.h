@@ -34,7 +34,7 @@ typedef struct ActProcess {
 #define ACT_PLACE_UNKNOWN 0U
 #define ACT_PLACE_ROOT    1U /* in the root of every hierarchy */
 
-/* A point in time between the births of tasks. */
+/* A point in time that separates tasks born before it from those born after it. */
 typedef struct ActBirthMark {
     uint64_t ticks; /* since boot, in the unit of start times */
     pid_t last;     /* the last task ID allocated */
@@ -84,8 +84,8 @@ typedef struct ActOps {
     bool changes; /* false: nothing reaches the machine or the journal */
     /* Online CPUs. Masks are compared within them, since the kernel shows no others. */
     int (*get_online)(void *context, hwloc_bitmap_t ret);
-    /* CPUs that the kernel's command line isolates. Every cpuset has them, but only masks that asked for
-     * them. */
+    /* CPUs that the kernel's command line isolates. Every cpuset includes them, but a mask only if somebody
+     * asked for them. */
     int (*get_isolated)(void *context, hwloc_bitmap_t ret);
     /* The CPUs that its cpuset leaves a thread; -ENOENT if that is not known. */
     int (*get_cpuset)(void *context, pid_t tid, hwloc_bitmap_t ret);
@@ -177,11 +177,11 @@ DEFINE_CLEANUP(Act *, act_free)
 int act_execute(Act *act, const World *world, const Plan *plan, PlanOutcome *outcomes);
 
 /* The same within one slice of time: until ACT_SLICE_TICK_USEC after the tick began (World.now), but at least
- * for ACT_SLICE_USEC, and for at most ACT_SLICE_THREADS threads. Actions not begun are RETRY. A process of
- * more than ACT_SLICE_LARGE threads is handled by those of its threads in the World that the action is for.
- * act_parts() has their outcomes; the action's is PARTLY while threads remain. Nothing is remembered: the
- * next plan asks for the rest, or for something else. Later calls restore children of released processes, a
- * step each. */
+ * for ACT_SLICE_USEC, and for at most ACT_SLICE_THREADS threads. Actions not begun are RETRY. In a process of
+ * more than ACT_SLICE_LARGE threads only those are handled that the World knows and the action is for, one by
+ * one. act_parts() has their outcomes; the action's is PARTLY while threads remain. Nothing is remembered:
+ * the next plan asks for the rest, or for something else. Later calls restore children of released processes,
+ * a step each. */
 #define ACT_SLICE_TICK_USEC 50000U
 #define ACT_SLICE_USEC      15000U
 #define ACT_SLICE_THREADS   2048U
@@ -281,7 +281,7 @@ typedef struct ActMeans {
 
 /* What can be fenced on this host. */
 typedef struct ActHost {
-    bool systemd;      /* it runs, and `cpuset2` */
+    bool systemd;      /* systemd runs, and `cpuset2` */
     bool cpuset2;      /* the cpuset controller is on cgroup v2 */
     bool cpuset1;      /* or on v1, at /sys/fs/cgroup/cpuset */
     bool cpusetfs;     /* or on v1, at /dev/cpuset, where libcpuset changes it */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Answers for those who set masks and read cpusets. */
+/* What fences answer to the code that sets masks and reads cpusets. */
 
 #include "act/fence/internal.h"
 

@@ -70,7 +70,7 @@ int fences_follow(Fences *fences, const World *world, ActWants wants, void *user
  * it is coming down. */
 bool fences_admit(Fences *fences, pid_t pid, hwloc_const_bitmap_t mask);
 
-/* Whether a fence is around the process, so that it may cut its masks. */
+/* Whether a fence is around the process, which may cut the masks of its threads. */
 bool fences_hold(const Fences *fences, pid_t pid);
 
 /* What the cgroup at `path`, in the hierarchy of the cpuset controller, may use without our fence. `ret`

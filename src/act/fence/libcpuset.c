@@ -60,7 +60,7 @@ int libcpuset_set(const char *path, hwloc_const_bitmap_t set, bool memory)
 
     if (!mask || !change)
         return -ENOMEM;
-    /* For none the library would write nothing and report success. */
+    /* For an empty set the library would write nothing and report success. */
     if (hwloc_bitmap_iszero(set))
         return -ENOSPC;
     /* As the kernel answers for CPUs beyond its masks. */

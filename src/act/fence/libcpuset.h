@@ -14,6 +14,6 @@ bool libcpuset_is_built(void);
  * only one the library knows. */
 int libcpuset_begin(int root_fd);
 
-/* Changes only the CPUs, or the nodes, of a cpuset. -ENOSPC for none, which the kernel refuses on version 1
- * while something runs there. */
+/* Changes only the CPUs, or the nodes, of a cpuset. -ENOSPC for an empty set, which the kernel refuses on
+ * version 1 while something runs there. */
 int libcpuset_set(const char *path, hwloc_const_bitmap_t set, bool memory);

@@ -16,8 +16,8 @@
 #define SEARCHES_EMPTY 2U
 #define SEARCHES_MAX   64U
 
-/* Whether a directory has no other subdirectories. Its link count is two more, or one if the file system does
- * not count. */
+/* Whether a directory has no more than `n_names` subdirectories. Its link count is then n_names + 2, or 1 if
+ * the file system does not count them. */
 static bool is_complete(DIR *dir, uint64_t n_names)
 {
     struct stat st;

@@ -45,7 +45,7 @@ static int open_directory(const char *path, const char *name, int *ret, char **r
 }
 
 /* Removes the second name that a crash between link and rename has left, and updates *st. Any other second
- * name is somebody else's. */
+ * name is somebody else's, and stays. */
 static int drop_second_name(const JournalFile *file, struct stat *st)
 {
     CLEANUP_FREE char *corrupt = NULL;

@@ -37,8 +37,7 @@ typedef struct JournalOriginal {
     bool whole; /* all it may use, no choice: restored as all CPUs, to follow its cpuset again */
 } JournalOriginal;
 
-/* What is known of a process: 120 bytes, and 8 per mask. Kept after it exits, because its children may live.
- * */
+/* What is known of a process: 120 bytes, and 8 per mask. Kept after it exits: its children may live. */
 typedef struct JournalProcess {
     pid_t pid, pgrp, session;
     uint32_t n_applied;
@@ -55,8 +54,8 @@ typedef struct JournalProcess {
     bool searched, checked; /* searched for children; its threads are done; for search.c, not in the file */
     pid_t from_pid; /* heir of that entry, restored with it; 0: none. For lineage.c, not in the file */
     uint64_t from_ticks;
-    const char
-        *workload; /* workload that its mask was given to; NULL: not known. Interned, not in the file */
+    /* The workload that its mask was given to; NULL: not known. Interned, not in the file */
+    const char *workload;
 } JournalProcess;
 
 typedef struct JournalThread {

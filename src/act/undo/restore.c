@@ -29,7 +29,7 @@
 #define MOMENT_MIN_USEC 2000U
 #define MOMENT_MAX_USEC USEC_PER_SEC
 
-/* A task seen inside fork(2) so often in a row may have reused the ID, or be in another such call. */
+/* A task seen inside fork(2) so often in a row may be a later one with its ID, or be in another such call. */
 #define INSIDE_MAX 64U
 
 /* A second try, unless the first took so long: both take 330 s at most. */
@@ -134,15 +134,15 @@ static JournalProcess *enter_child(Restore *restore, const ActProcess *process, 
     return entry;
 }
 
-/* A program that is gone may have restored the thread a moment ago, inside fork(2). */
+/* A program that is gone may have restored the thread a moment ago, while that was inside fork(2). */
 static void suspect_later(Restore *restore, TaskKey task)
 {
     if (restore->act->inherited && restore->n_rounds <= 1 && restore_suspect(restore, task) < 0)
         (void)restore_failed(restore, -ENOMEM);
 }
 
-/* Restores every thread of an unjournalled process whose mask can be from an entry. Returns whether there was
- * one. */
+/* Restores the threads of an unjournalled process that can have their mask from an entry. Returns whether any
+ * was restored. */
 static bool restore_child(Restore *restore, const Lineage *lineage, const ActProcess *process)
 {
     Act *act = restore->act;
