@@ -2,6 +2,8 @@
 
 #include "plan/ablation.h"
 
+#include <string.h>
+
 const char *const ablation_names[] = {
     [ABLATION_NEAREST] = "nearest",
     [ABLATION_MOST_FIRST] = "most-first",
@@ -57,3 +59,11 @@ const char *const ablation_names[] = {
 };
 
 static_assert(ABLATION_MAX <= 64, "World.ablated has a bit for each");
+
+int ablation_find(const char *name)
+{
+    for (int i = 0; i < ABLATION_MAX; i++)
+        if (!strcmp(ablation_names[i], name))
+            return i;
+    return -EINVAL;
+}

@@ -64,6 +64,9 @@ typedef enum AblationRule {
 /* "nearest", "two-users"; NULL-terminated. */
 extern const char *const ablation_names[];
 
+/* The rule of that name (AblationRule), or -EINVAL. */
+int ablation_find(const char *name);
+
 /* Whether a rule is in force. */
 static inline bool rule_holds(const World *world, AblationRule rule)
 {

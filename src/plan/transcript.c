@@ -3,7 +3,8 @@
 /* An entry is a line with the lengths of what follows, so that a reader finds its way without looking into that:
  *
  *     plan by_use=no slow_tick=yes ... policies_bytes=120 uses_bytes=0 world_bytes=30211 plan_bytes=96
- *     policy name="jvm" text="[Match]\x0aComm=java\x0a..."     when they are not those of the entry before
+ *     policy name="jvm" text="[Match]\x0aComm=java\x0a..."     when they are not those of the entry before;
+ *                                                              "# no policies" when there are none
  *     use pid=100 start_ticks=7 bytes=2097152 from=0 to=1      and its ranges
  *     range start=... end=... to=1
  *     format version=1                                         the World, see world/world-text.c
@@ -16,17 +17,22 @@
 
 #include "base/parse.h"
 #include "base/record/record.h"
+#include "plan/ablation.h"
 
 #include <string.h>
 
+#define OFF_SIZE 1024U
+
 typedef struct Head {
     bool by_use;
+    char off[OFF_SIZE]; /* World.ablated, as names with blanks between them */
     PlanLimits limits;
     uint64_t policies_bytes, uses_bytes, world_bytes, plan_bytes;
 } Head;
 
 static const RecordField head_fields[] = {
     {"by_use", RECORD_BOOL, offsetof(Head, by_use), true},
+    {"off", RECORD_CHARS, offsetof(Head, off), .size = OFF_SIZE},
     {"observe", RECORD_BOOL, offsetof(Head, limits.observe)},
     {"slow_tick", RECORD_BOOL, offsetof(Head, limits.slow_tick)},
     {"cross_node_moves_per_sec", RECORD_U32, offsetof(Head, limits.cross_node_moves_per_sec)},
@@ -70,6 +76,8 @@ static int put_policies(FILE *out, const void *object)
 {
     const PolicySet *policies = object;
 
+    if (policies->n_policies == 0)
+        (void)fputs("# no policies\n", out);
     for (size_t i = 0; i < policies->n_policies; i++) {
         CLEANUP_FREE char *text = policy_format(policies->policies[i]);
         const PolicyRow row = {.name = policies->policies[i]->name, .text = text};
@@ -93,6 +101,14 @@ static int put_uses(FILE *out, const void *object)
     return 0;
 }
 
+static void put_off(uint64_t ablated, char *off)
+{
+    for (unsigned i = 0; i < ABLATION_MAX; i++)
+        if (ablated >> i & 1)
+            (void)snprintf(off + strlen(off), OFF_SIZE - strlen(off), "%s%s", off[0] ? " " : "",
+                           ablation_names[i]);
+}
+
 int transcript_write(FILE *out, char **policies, const TranscriptEntry *entry)
 {
     CLEANUP_FREE char *set = format_printed(put_policies, entry->policies, NULL);
@@ -103,6 +119,7 @@ int transcript_write(FILE *out, char **policies, const TranscriptEntry *entry)
 
     if (!set || !uses || !world || !plan)
         return -ENOMEM;
+    put_off(entry->world->ablated, head.off);
     same = *policies && strcmp(*policies, set) == 0;
     head.policies_bytes = same ? 0 : strlen(set);
     head.uses_bytes = strlen(uses);
@@ -378,13 +395,28 @@ static int plan_anew(TranscriptReader *reader, const Entry *entry, World *world,
     return r;
 }
 
-static int read_world(TranscriptReader *reader, const Entry *entry, World **ret)
+static int read_off(TranscriptReader *reader, char *off, uint64_t *ret_ablated)
+{
+    char *rest = NULL;
+
+    *ret_ablated = 0;
+    for (const char *name = strtok_r(off, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
+        int rule = ablation_find(name);
+
+        if (rule < 0)
+            return fail(reader, "head", format_text("expected names of rules in off=, not: %s", name));
+        *ret_ablated |= 1ULL << rule;
+    }
+    return 0;
+}
+
+static int read_world(TranscriptReader *reader, Entry *entry, World **ret)
 {
     CLEANUP(world_free_p) World *world = NULL;
     char *error = NULL;
     int r = 0;
 
-    /* The text of no policies is empty, too: before the first policies there were none. */
+    /* Records used to have no text where there are no policies. */
     if (entry->head.policies_bytes > 0 || !reader->policies)
         r = read_policies(reader, entry);
     if (r < 0)
@@ -394,6 +426,9 @@ static int read_world(TranscriptReader *reader, const Entry *entry, World **ret)
         return r == -EINVAL ? fail(reader, "World", error) : r;
     if (!fits(world, reader->policies))
         return fail(reader, "World", strdup("expected workloads of the policies before it"));
+    r = read_off(reader, entry->head.off, &world->ablated);
+    if (r < 0)
+        return r;
     *ret = TAKE_PTR(world);
     return 0;
 }

@@ -43,6 +43,8 @@ static const RecordField world_fields[] = {
     {"tick", RECORD_U64, offsetof(World, tick)},
     {"interval_usec", RECORD_U64, offsetof(World, interval_usec)},
     {"action_cost_usec", RECORD_U64, offsetof(World, action_cost_usec)},
+    {"idle_permille", RECORD_U32, offsetof(World, idle_permille)},
+    {"own_permille", RECORD_U32, offsetof(World, own_permille)},
     {"partial", RECORD_BOOL, offsetof(World, partial)},
     {"cross_node_level_milli", RECORD_U64, offsetof(World, cross_node.level)},
     {"cross_node_updated_usec", RECORD_U64, offsetof(World, cross_node.updated_usec)},

@@ -294,7 +294,8 @@ typedef struct World {
     bool partial;              /* some input could not be read in this tick (I10) */
     Bucket cross_node;         /* of the whole host */
 
-    uint64_t ablated; /* rules that a simulation has switched off: bits of plan/ablation.h. Not part of the text */
+    uint64_t ablated; /* rules that a simulation has switched off: bits of plan/ablation.h. A transcript has
+                         their names; the text of the World has not */
     /* kernel.numa_balancing: the kernel moves memory to threads, too. As it was when somebody's memory was last looked
      * at, or who uses it. */
     bool kernel_balances;

@@ -289,12 +289,12 @@ static int choose_workload(void *userdata, const char *word)
 static int switch_off(void *userdata, const char *word)
 {
     const Choice *c = userdata;
+    int rule = ablation_find(word);
 
-    for (int i = 0; i < ABLATION_MAX; i++)
-        if (!strcmp(ablation_names[i], word)) {
-            c->to->ablated |= 1ULL << i;
-            return 0;
-        }
+    if (rule >= 0) {
+        c->to->ablated |= 1ULL << rule;
+        return 0;
+    }
     return DRAFT_REFUSE(c->draft, c->from->line,
                         "Off= of variant %s takes names of rules such as %s, not: %s", c->from->name,
                         ablation_names[0], word);

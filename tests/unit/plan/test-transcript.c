@@ -3,6 +3,8 @@
 /* Transcripts: what was planned is planned again from its record, byte for byte; what is no transcript is refused. */
 
 #include "plan/transcript.h"
+
+#include "plan/ablation.h"
 #include "random-world.h"
 
 #define N_WORLDS 300U
@@ -57,6 +59,14 @@ static void set_constants(PolicySet *policies)
                                  0);
 }
 
+/* What a plan depends on beside the tables: what counts as idle, what the daemon ran itself, and rules that are off. */
+static void set_scalars(World *world, uint64_t seed)
+{
+    world->idle_permille = (uint32_t)(20 + seed % 5 * 60);
+    world->own_permille = (uint32_t)(seed % 7 * 60);
+    world->ablated = seed % 3 == 0 ? 1ULL << seed % ABLATION_MAX | 1ULL << (ABLATION_MAX - 1) : 0;
+}
+
 /* Without planning anew: the World and the plan are as they were written. */
 static void assert_worlds(const Text *t, uint64_t tick, unsigned n)
 {
@@ -109,6 +119,7 @@ static void test_worlds(void **state)
 
         random_world(&f, seed, &random_no_renaming);
         set_constants(f.policies);
+        set_scalars(f.world, seed);
         if (!are_valid(f.policies)) {
             fixture_done(&f);
             continue;
@@ -219,6 +230,34 @@ static void test_no_policies(void **state)
     fixture_done(&f);
 }
 
+/* Policies that are all gone are gone in the record, too. */
+static void test_policies_gone(void **state)
+{
+    CLEANUP(fixture_done) Fixture f;
+    TranscriptReader reader;
+    size_t n;
+    Text t;
+
+    fixture_init(&f, TWO_SHARDS);
+    fixture_policy(&f, "jvm", "[Placement]\nMode=auto\n");
+    n = f.policies->n_policies;
+    begin(&t);
+    for (unsigned i = 0; i < 3; i++) {
+        f.policies->n_policies = i == 1 ? 0 : n;
+        assert_int_equal(group_sync_workloads(f.world, f.policies), 0);
+        fixture_plan(&f, true);
+        add(&t, &f);
+    }
+    end(&t);
+    reader = transcript_reader(t.text, t.size);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_same(&reader, f.world->tick, false);
+        assert_int_equal(reader.policies->n_policies, i == 1 ? 0 : n);
+    }
+    transcript_reader_done(&reader);
+    free(t.text);
+}
+
 /* The text with one change of the same length. */
 static void assert_refused(Text *t, const char *before, const char *after, const char *says)
 {
@@ -280,13 +319,28 @@ static void test_changed(void **state)
     free(t.text);
 }
 
+/* A rule that this version does not have. */
+static void test_unknown_rule(void **state)
+{
+    CLEANUP(fixture_done) Fixture f;
+    Text t;
+
+    fixture_init(&f, TWO_SHARDS);
+    f.world->ablated = 1ULL << ABLATION_NEAREST;
+    begin(&t);
+    fixture_plan(&f, true);
+    add(&t, &f);
+    end(&t);
+    assert_refused(&t, " off=\"nearest\" ", " off=\"dearest\" ", "names of rules in off=, not: dearest");
+    free(t.text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_worlds),
-        cmocka_unit_test(test_by_use),
-        cmocka_unit_test(test_no_policies),
-        cmocka_unit_test(test_changed),
+        cmocka_unit_test(test_worlds),       cmocka_unit_test(test_by_use),
+        cmocka_unit_test(test_no_policies),  cmocka_unit_test(test_policies_gone),
+        cmocka_unit_test(test_unknown_rule), cmocka_unit_test(test_changed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

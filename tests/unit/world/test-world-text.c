@@ -23,6 +23,8 @@ static World *odd_world(void)
     world->tick = 51;
     world->interval_usec = 52;
     world->action_cost_usec = 53;
+    world->idle_permille = 83;
+    world->own_permille = 84;
     world->partial = true;
     world->cross_node = (Bucket){54, 55};
     world->cpus[2] = (CpuLoad){true, false, true, 1, 2, 3, 4, 5, 6, 7, 8};
@@ -84,6 +86,8 @@ static void test_round_trip(void **state)
 
     assert_int_equal(copy->tick, 51);
     assert_int_equal(copy->now_usec, 1000000);
+    assert_int_equal(copy->idle_permille, 83);
+    assert_int_equal(copy->own_permille, 84);
     assert_int_equal(copy->cross_node.updated_usec, 55);
     assert_int_equal(copy->next_group_id, 3);
     assert_int_equal(copy->cpus[2].cooldown_ticks, 8);
