@@ -309,7 +309,7 @@ static uint64_t moment(uint64_t round_usec)
 
 static void wait_a_moment(Restore *restore, uint64_t usec)
 {
-    const struct timespec time = {.tv_nsec = (long)(usec * NSEC_PER_USEC)};
+    const struct timespec time = time_spec(usec);
 
     if (usec > 0)
         (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
