@@ -13,7 +13,8 @@ void tree_write(const Tree *t, const char *path, const char *text)
     (void)test_write(t->directory, path, text);
 }
 
-/* What writing to a file of cgroups leaves in it: here the rest of a longer text before would stay. */
+/* Replaces the whole file, as a write to a cgroup file does. A plain write would leave the end of a longer
+ * old text. */
 static int set_file(void *context, const char *path, hwloc_const_bitmap_t set)
 {
     static const char *const bases[] = {
@@ -34,7 +35,7 @@ static int set_file(void *context, const char *path, hwloc_const_bitmap_t set)
     return 0;
 }
 
-/* As a service manager: the cgroup, and a drop-in for this boot. */
+/* Acts as a service manager: writes the cgroup, and a drop-in for this boot. */
 static void obey(Tree *t, bool memory, const char *list)
 {
     const char *property = memory ? "AllowedMemoryNodes" : "AllowedCPUs";
@@ -108,7 +109,7 @@ CpuMask tree_mask(const Tree *t, const char *list)
     return test_mask(t->world->pool, list);
 }
 
-/* A process with one thread, at home on CPUs 0-3 of eight. */
+/* Adds a process with one thread, at home on CPUs 0-3 of eight. */
 static void add_process(Tree *t, pid_t pid, const char *cgroup, const char *unit)
 {
     Process process = {

@@ -125,7 +125,7 @@ PlanOutcome fixture_do(Fixture *f, PlanKind kind, pid_t pid, pid_t tid, const ch
 {
     TaskKey subject = act_record_key(f->record, tid ? tid : pid);
 
-    /* One that is gone already keeps some start time. */
+    /* A thread that has ended still needs a start time. */
     subject = (TaskKey){.pid = pid, .tid = tid, .start_ticks = subject.start_ticks ? subject.start_ticks : 1};
     f->plan.n_actions = 1;
     f->actions[0] = (PlanAction){

@@ -11,10 +11,10 @@
 
 #define WAIT_MS 60000
 
-/* Not on the heap: a thread that hangs when its mover is gone still uses it. */
+/* Not on the heap: a thread that hangs still uses it after its mover was freed. */
 static MoverFixture fixture;
 
-/* Whether threads of a mover are about, by their name. */
+/* Whether threads of a mover exist, by their name. */
 static bool any_threads(void)
 {
     DIR *dir = opendir("/proc/self/task");
@@ -127,7 +127,7 @@ uint64_t mover_order_hanging(MoverFixture *f, unsigned n)
     return id;
 }
 
-/* Lets one move pass at a time, when so many threads hang, until an order is over. */
+/* Lets one move pass whenever `n_hanging` threads hang, until a request is over. */
 static void pass_until_over(MoverFixture *f, unsigned n_hanging)
 {
     while (!mover_readable(f)) {

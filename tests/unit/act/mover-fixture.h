@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A mover, with its threads, on a machine in memory whose calls can be made to hang. */
+/* A mover with its threads, on a machine in memory whose calls can be made to hang. */
 
 #include "mover-machine.h"
 
@@ -15,28 +15,29 @@ typedef struct MoverFixture {
     MoverOrder order;
 } MoverFixture;
 
-/* For cmocka: with the topology of that description, of four nodes. */
+/* For cmocka set-ups: `synthetic` describes a topology of four nodes. */
 int mover_setup(void **state, const char *synthetic);
 int mover_teardown(void **state);
 
-/* Gives the order, and returns its number. */
+/* Submits the migration request, and returns its id. */
 uint64_t mover_order(MoverFixture *f);
 bool mover_readable(const MoverFixture *f);
-/* The next result, when there is one. */
+/* Waits for the next result. */
 MoverResult mover_await(MoverFixture *f);
 
-/* Lets moves hang, or go on. */
+/* Makes moves hang, or lets them go on. */
 void mover_set_hanging(MoverFixture *f, bool hanging);
-/* Waits until so many threads hang. */
+/* Waits until `n` threads hang. */
 void mover_await_hanging(MoverFixture *f, unsigned n);
-/* Gives the order, lets its moves hang, and waits until so many do. Returns its number. */
+/* Makes moves hang, submits the request, and waits until `n` threads hang. Returns its id. */
 uint64_t mover_order_hanging(MoverFixture *f, unsigned n);
-/* Waits for what hung and came back to go. Its last words to the machine were under the lock. */
+/* Waits until threads that hung have ended. The last thing they do to the machine is under its lock. */
 void mover_await_no_threads(MoverFixture *f);
 
-/* Asserts that a small order, given while so many threads hang in a large one, is over before that. */
+/* Asserts that a small request, submitted while `n_hanging` threads hang in a large one, ends before the
+ * large one. */
 void mover_try_turns(MoverFixture *f, unsigned n_hanging);
 
-/* Asserts that `n` threads that hang are given up after a time, that others take over, and that the first ones do no
- * harm when they come back. */
+/* Asserts that `n` hanging threads are given up after a time, that others take over, and that the first ones
+ * do no harm when they come back. */
 void mover_try_hanging(MoverFixture *f, unsigned n);

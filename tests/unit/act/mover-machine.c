@@ -68,7 +68,7 @@ size_t machine_count(const Machine *machine, const MachineArea *area, int node)
     return n;
 }
 
-/* Whether this call is the one that is to fail. */
+/* Whether this is the call that is to fail. */
 static bool due(unsigned *countdown)
 {
     return *countdown > 0 && --*countdown == 0;
@@ -176,7 +176,7 @@ static int machine_read_lines(void *context, const char *path, LinesAdd add, voi
     return r;
 }
 
-/* The area and the index of a page; false: no mapping. */
+/* Finds the area of a page, and its index there. false: not mapped. */
 static bool find_page(Machine *machine, const void *page, MachineArea **ret_area, size_t *ret_index)
 {
     uint64_t address = (uint64_t)(uintptr_t)page;
@@ -203,7 +203,8 @@ static int status_of(Machine *machine, const void *page)
     return area->node[i] < 0 ? -ENOENT : area->node[i];
 }
 
-/* Moves one queued page, or the huge page it is of. Returns the bytes moved; 0: pinned. */
+/* Moves one queued page, or the huge page it belongs to. Returns the bytes moved; 0: pinned, or there
+ * already. */
 static uint64_t move_one(Machine *machine, const void *page, int node)
 {
     size_t per_block = (size_t)(BLOCK / machine->page_bytes), n = 1, i;
@@ -226,7 +227,7 @@ static uint64_t move_one(Machine *machine, const void *page, int node)
     return bytes;
 }
 
-/* Moves pages[from..to), all queued. Returns how many stayed. */
+/* Moves pages[from..to), all of them queued. Returns how many stayed. */
 static long flush(Machine *machine, size_t from, size_t to, void **pages, int node, int *status,
                   uint64_t *bytes)
 {
@@ -241,7 +242,8 @@ static long flush(Machine *machine, size_t from, size_t to, void **pages, int no
     return n_left;
 }
 
-/* 0: in place, a positive number: to be queued, else its status. A huge page is queued by its first name. */
+/* Returns 0: in place; 1: to be queued; or the status. A huge page is queued once, for the first of its pages
+ * that is named. */
 static int queue_page(Machine *machine, size_t first, size_t i, void **pages, int node, bool shared)
 {
     size_t per_block = (size_t)(BLOCK / machine->page_bytes), at, at_before;

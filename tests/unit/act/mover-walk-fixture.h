@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A walk through the memory of the one process of a machine in memory, to its node 1. */
+/* A walk that moves the memory of the machine's one process to node 1. */
 
 #include "mover-machine.h"
 
@@ -24,16 +24,16 @@ typedef struct WalkFixture {
     MoverAccount account;
 } WalkFixture;
 
-/* cmocka's set-up and tear-down. */
+/* cmocka set-up and tear-down. */
 int walk_setup(void **state);
 int walk_teardown(void **state);
 
-/* Carries the order, or a part of it, out. */
+/* Carries out the migration request, or a part of it. */
 MoverOutcome walk_run(WalkFixture *f);
 MoverOutcome walk_run_part(WalkFixture *f, uint32_t part, uint32_t n_parts);
-/* Lets the node forget what it learned. */
+/* Resets what the node has learned. */
 void walk_reset_node(WalkFixture *f);
 
 size_t walk_pages(const WalkFixture *f, uint64_t bytes);
-/* Bytes that were refused, for whatever reason. */
+/* Bytes refused, for any reason. */
 uint64_t walk_refused(const WalkFixture *f);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the kernel does with masks, as far as this room relies on it: a mask asked for is cut by the cpuset and,
- * since Linux 6.2, remembered for when that changes; an empty result is EINVAL, a mask is shown without its offline
- * CPUs, and a child gets its creator's. That the kernel does so is checked against a real one by the tests of
- * act_ops_affinity. */
+/* What the kernel does with masks, as far as this room relies on it. A requested mask is cut by the cpuset
+ * and, since Linux 6.2, remembered for when the cpuset changes. An empty result is EINVAL. A mask is shown
+ * without its offline CPUs. A child inherits its creator's mask. The tests of act_ops_affinity check these
+ * against a real kernel. */
 
 #include "record.h"
 
@@ -14,17 +14,17 @@
 
 typedef struct RecordThread {
     TaskKey key;
-    ActProcess process; /* whose thread it is */
+    ActProcess process; /* the process of the thread */
     hwloc_bitmap_t asked, mask, cpuset;
     ActResult failure;
-    unsigned n_failures; /* still to come */
+    unsigned n_failures; /* failures still to come */
     bool first;
     ActForkState fork;
     uint64_t place;
 } RecordThread;
 
 struct ActRecord {
-    RecordThread *threads; /* in the order of their birth */
+    RecordThread *threads; /* in order of creation */
     size_t n_threads, threads_capacity;
     hwloc_bitmap_t online, isolated;
     uint64_t ticks;
@@ -98,7 +98,8 @@ static RecordThread *find(const ActRecord *record, pid_t tid)
     return NULL;
 }
 
-/* By its whole identity; a pid that is the thread's own number stands for its process, as /proc does it. */
+/* Finds a thread by pid, tid and start time. As in /proc, a pid equal to the tid stands for the thread's
+ * process. */
 static RecordThread *find_task(const ActRecord *record, TaskKey task)
 {
     RecordThread *thread = find(record, task.tid);

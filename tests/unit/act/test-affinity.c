@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The real thing, on threads and children of this test only, and within the CPUs it was started with. Also asserts what
- * the machine in memory of the other tests takes for granted about the kernel. */
+/* The real system calls, on threads and children of this test only, and within the CPUs it was started with.
+ * Also asserts what the machine in memory of the other tests assumes about the kernel. */
 
 #include "act/act.h"
 #include "base/parse.h"
@@ -28,7 +28,7 @@ typedef struct Live {
     World world;
     hwloc_bitmap_t before; /* the mask of this test at its start */
     hwloc_bitmap_t home, lent, have;
-    int cpu; /* what `lent` has more than `home` */
+    int cpu; /* the CPU that `lent` has in addition to `home` */
     int gate[2];
     pid_t children[CHILDREN_MAX];
     size_t n_children;
@@ -80,7 +80,7 @@ static int setup(void **state)
         return -1;
     get_mask(live, getpid(), live->before);
 
-    /* Home is the first CPU; the last one is lent. */
+    /* The home is the first CPU; the last one is lent. */
     live->cpu = hwloc_bitmap_last(live->before);
     if (hwloc_bitmap_only(live->home, (unsigned)hwloc_bitmap_first(live->before)) < 0 ||
         hwloc_bitmap_copy(live->lent, live->home) < 0 ||
@@ -136,7 +136,7 @@ static void fork_for_ever(void)
     }
 }
 
-/* Waits to be confined, and has a child then. */
+/* Waits until it is confined, then forks. */
 static void bear_when_confined(const Live *live)
 {
     cpu_set_t set;
@@ -165,12 +165,12 @@ static pid_t make_child(Live *live, ChildKind kind)
     assert_true(pid >= 0);
     if (pid > 0) {
         live->children[live->n_children++] = pid;
-        assert_int_equal(read(live->gate[0], &c, 1), 1); /* it is ready */
+        assert_int_equal(read(live->gate[0], &c, 1), 1); /* the child is ready */
         return pid;
     }
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    (void)setsid(); /* what else runs in this session is not to be taken for its relatives */
+    (void)setsid(); /* so that other processes of this session are not taken for its relatives */
     lone_thread();
     for (unsigned i = 0; kind == CHILD_HAS_THREADS && i < 3; i++)
         if (pthread_create(&thread, NULL, wait_for_end, NULL) != 0)
@@ -277,7 +277,7 @@ static void test_foreign(void **state)
     before = make_child(live, CHILD_WAITS);
     meanwhile = make_child(live, CHILD_WAITS);
 
-    /* As taskset(1) does it. */
+    /* As taskset(1) does. */
     assert_int_equal(act_ops_affinity.set_mask(&live->root_fd, key_of(live, before), NULL, chosen), 0);
     assert_int_equal(set_home(live, before), PLAN_OUTCOME_FOREIGN);
     assert_int_equal(set_home(live, meanwhile), PLAN_OUTCOME_DONE);
@@ -309,7 +309,7 @@ static void test_forkers(void **state)
         assert_has(live, live->children[i], live->before);
 }
 
-/* No process that came from this test is left with a mask of ours. */
+/* No descendant of this test keeps a mask of ours. */
 static void test_grandchildren(void **state)
 {
     Live *live = *state;
@@ -341,7 +341,7 @@ static void test_gone(void **state)
     pid_t pid = make_child(live, CHILD_WAITS);
     TaskKey child = key_of(live, pid), another = child;
 
-    another.start_ticks++; /* the number belongs to somebody else now */
+    another.start_ticks++; /* as if the PID had been reused */
     assert_int_equal(act_ops_affinity.get_mask(&live->root_fd, another, live->have), ACT_E_GONE);
     assert_int_equal(act_ops_affinity.set_mask(&live->root_fd, another, NULL, live->home), ACT_E_GONE);
     assert_has(live, pid, live->before);
@@ -355,7 +355,7 @@ static void test_gone(void **state)
     assert_int_equal(act_ops_affinity.set_mask(&live->root_fd, child, NULL, live->home), ACT_E_GONE);
 }
 
-/* What is taken for granted about the kernel. */
+/* What the code assumes about the kernel. */
 static void test_kernel(void **state)
 {
     Live *live = *state;
@@ -363,13 +363,13 @@ static void test_kernel(void **state)
     hwloc_bitmap_t mask = hwloc_bitmap_alloc();
     ActBirthMark before, after;
 
-    /* No CPU at all, or none that exists, is refused and changes nothing. */
+    /* A mask of no CPU, or of none that exists, is refused and changes nothing. */
     assert_int_equal(act_ops_affinity.set_mask(&live->root_fd, key_of(live, pid), NULL, mask), ACT_E_REFUSED);
     assert_int_equal(hwloc_bitmap_only(mask, PARSE_CPU_MAX), 0);
     assert_int_equal(act_ops_affinity.set_mask(&live->root_fd, key_of(live, pid), NULL, mask), ACT_E_REFUSED);
     assert_has(live, pid, live->before);
 
-    /* CPUs that do not exist are cut off without a word, and all there are is what it had. */
+    /* CPUs that do not exist are silently ignored, and a full mask gives at least what it had before. */
     assert_int_equal(hwloc_bitmap_set(mask, (unsigned)hwloc_bitmap_first(live->home)), 0);
     assert_int_equal(act_ops_affinity.set_mask(&live->root_fd, key_of(live, pid), NULL, mask), 0);
     assert_has(live, pid, live->home);
@@ -379,12 +379,12 @@ static void test_kernel(void **state)
     assert_true(hwloc_bitmap_isincluded(live->before, live->have));
     hwloc_bitmap_free(mask);
 
-    /* Numbers given out are told by the birth mark, and start times by the same clock. */
+    /* The birth mark tells which PIDs were given out, and uses the clock of start times. */
     assert_int_equal(act_ops_affinity.birth_mark(&live->root_fd, &before), 0);
     number = make_child(live, CHILD_WAITS);
     assert_int_equal(act_ops_affinity.birth_mark(&live->root_fd, &after), 0);
     assert_in_range(key_of(live, number).start_ticks + 1, before.ticks, after.ticks + 1);
-    if (after.last >= before.last) /* not gone round */
+    if (after.last >= before.last) /* PIDs have not wrapped */
         assert_in_range(number, before.last + 1, after.last);
 }
 
@@ -452,7 +452,7 @@ static ActFork look(const Live *live, char state, unsigned flags, unsigned long 
     return fork;
 }
 
-/* Who waits in fork(2), who waits for something else, and who is long in it. */
+/* Tells threads that wait inside fork(2) from those that wait for something else, and how long one can take. */
 static void test_may_fork(void **state)
 {
     const Live *live = *state;
@@ -465,12 +465,12 @@ static void test_may_fork(void **state)
     assert_int_equal(look(live, 'D', PROCSTAT_FLAG_EXITING, 1, "dup_mmap").state, ACT_FORK_NO);
     assert_int_equal(look(live, 'S', 0, 1, "0").state, ACT_FORK_NO);
     assert_int_equal(look(live, 'R', 0, 1, "0").state, ACT_FORK_RUNNING);
-    /* A hundredth of a second and more for each 45 MB. */
+    /* At least 10 ms for each 45 MB. */
     assert_in_range(look(live, 'R', 0, 1, "0").most_ticks, 1, 5);
     assert_in_range(look(live, 'R', 0, 10 * gib_pages, "0").most_ticks, 220, 1000);
 }
 
-/* One thread of several may end without its process. */
+/* One thread of several may end while its process goes on. */
 static void test_exiting(void **state)
 {
     static const struct {
@@ -497,7 +497,7 @@ static void test_exiting(void **state)
     }
 }
 
-/* A walk that is broken off at once meets nobody, and does not pass for one that found nobody. */
+/* A walk with a deadline in the past visits no thread, and reports that rather than success. */
 static bool count_wanted(void *userdata, hwloc_const_bitmap_t mask)
 {
     ++*(size_t *)userdata;
@@ -518,7 +518,7 @@ static void test_walk_ends(void **state)
     assert_int_equal(n, 0);
 }
 
-/* Where it was is not told any more, nor that it is in the roots. */
+/* The cgroups of an ended process are not known, and are not taken for the roots. */
 static void test_place_of_ended(void **state)
 {
     Live *live = *state;
@@ -535,7 +535,7 @@ static void test_place_of_ended(void **state)
     assert_int_equal(act_ops_affinity.get_place(&live->root_fd, getpid(), &place), 0);
 }
 
-/* A process whose first thread has ended is where its others are. */
+/* A process whose first thread has ended is in the cgroups of its other threads. */
 static void test_place_without_first_thread(void **state)
 {
     Live *live = *state;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Actions on process 100 while somebody changes its cpuset: what the kernel makes of a mask of ours is still ours. */
+/* Actions on process 100 while its cpuset changes: whatever the kernel leaves of a mask of ours is still
+ * ours. */
 
 #include "fixture.h"
 
-/* The cpuset became narrower after the plan was made. */
+/* The cpuset was narrowed after the plan was made. */
 static void test_cut(void **state)
 {
     Fixture *f = *state;
@@ -16,7 +17,7 @@ static void test_cut(void **state)
     fixture_restore(f, 0, 0);
 }
 
-/* A cpuset that becomes narrower while we are there: what the kernel makes of our mask is still ours. */
+/* The cpuset is narrowed while the daemon runs. */
 static void test_cpuset_changes(void **state)
 {
     Fixture *f = *state;
@@ -31,7 +32,8 @@ static void test_cpuset_changes(void **state)
     assert_mask(f, 100, "2-7");
 }
 
-/* The same, and everything is to be put back before anybody has seen it. The kernel remembers what it is given. */
+/* The same, but everything is restored before the new cpuset is seen. The kernel remembers the masks that it
+ * is given. */
 static void test_cpuset_cut_unseen(void **state)
 {
     Fixture *f = *state;
@@ -40,7 +42,7 @@ static void test_cpuset_cut_unseen(void **state)
     assert_true(act_record_fork(f->record, 100, 110));
     assert_true(act_record_set_cpuset(f->record, 100, "0-2,4-7"));
     assert_true(act_record_set_cpuset(f->record, 110, "0-2,4-7"));
-    assert_true(act_record_pin(f->record, 101, "1-2")); /* by somebody */
+    assert_true(act_record_pin(f->record, 101, "1-2")); /* by its user */
     assert_mask(f, 100, "0-2");
     fixture_recover(f, 3, 1);
     assert_mask(f, 101, "1-2");
@@ -51,7 +53,8 @@ static void test_cpuset_cut_unseen(void **state)
     }
 }
 
-/* It is left nothing of its home, sees all of the cpuset, and is put back then: the kernel would remember the home. */
+/* The new cpuset leaves no CPU of the home, so the thread has all of the cpuset. It is restored all the same,
+ * because the kernel would remember the home. */
 static void test_cpuset_elsewhere(void **state)
 {
     Fixture *f = *state;
@@ -60,7 +63,7 @@ static void test_cpuset_elsewhere(void **state)
     assert_true(act_record_fork(f->record, 100, 110));
     for (pid_t pid = 100; pid <= 110; pid += 10)
         assert_true(act_record_set_cpuset(f->record, pid, "5-7"));
-    assert_true(act_record_pin(f->record, 101, "6-7")); /* by somebody */
+    assert_true(act_record_pin(f->record, 101, "6-7")); /* by its user */
     assert_mask(f, 100, "5-7");
     fixture_recover(f, 3, 1);
     for (pid_t pid = 100; pid <= 110; pid += 10) {
@@ -70,7 +73,8 @@ static void test_cpuset_elsewhere(void **state)
     assert_mask(f, 101, "6-7");
 }
 
-/* The cpuset leaves of our mask what is, by chance, what the thread had before: what the kernel remembers is ours. */
+/* What the cpuset leaves of our mask happens to be the thread's original mask. The mask that the kernel
+ * remembers is still ours. */
 static void check_cut_to_original(Fixture *f, const char *home, bool seen)
 {
     assert_true(act_record_add_process(f->record, 120, 1, 120, "2-3"));
@@ -107,7 +111,8 @@ static void test_cpuset_leaves_original_seen(void **state)
     check_cut_to_original(*state, "4-7", true);
 }
 
-/* A cpuset that became narrower since the World was read: what it leaves of all CPUs is no choice. */
+/* A cpuset that was narrowed after the World was read: what it leaves of a mask of all CPUs is not a user's
+ * choice. */
 static void check_narrower_than_known(Fixture *f, const char *home, PlanOutcome outcome)
 {
     assert_true(act_record_set_cpuset(f->record, 100, "4-7"));
@@ -127,7 +132,7 @@ static void test_cpuset_narrower_than_known_refused(void **state)
     check_narrower_than_known(*state, "0-3", PLAN_OUTCOME_REFUSED);
 }
 
-/* The same when a plan releases it, and gives it a home again afterwards. */
+/* The same when a plan releases the process, and gives it a home again afterwards. */
 static void test_cpuset_elsewhere_and_back(void **state)
 {
     Fixture *f = *state;
@@ -147,7 +152,8 @@ static void test_cpuset_elsewhere_and_back(void **state)
     assert_mask(f, 100, "0-7");
 }
 
-/* A mask that lacks but isolated CPUs was no choice: it follows the cpuset again, and still has none of them. */
+/* A mask that lacks only isolated CPUs was no choice. It follows the cpuset again, and still has no isolated
+ * CPU. */
 static void test_cpuset_isolated(void **state)
 {
     Fixture *f = *state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Carrying out actions, on the machine in memory with process 100, threads 100, 101 and 102. */
+/* Carrying out actions, on the machine in memory with process 100 and its threads 100, 101 and 102. */
 
 #include "fixture.h"
 
@@ -16,24 +16,24 @@ static void test_home(void **state)
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
     assert_string_equal(act_record_log(f->record), "100 0-3\n101 0-3\n102 0-3\n");
 
-    /* Two lines, however many threads. */
+    /* Two lines, however many threads there are. */
     assert_true(fixture_wrote(
         f, "\nprocess pid=100 start=1000 group=100 session=100 place=1 since=1010 original=0-7 whole=yes\n"
            "mask pid=100 start=1000 mask=0-3\n"));
     assert_false(fixture_wrote(f, "thread"));
 
-    /* Nothing to do any more. */
+    /* Nothing is left to do. */
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
     assert_int_equal(act_statistics(f->act)->n_set_mask, 3);
 
-    /* From one home to the next: ours, whatever the plan thinks it has. */
+    /* From one home to the next: the mask is ours, whatever the plan takes it to be. */
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "4-7", -1), PLAN_OUTCOME_DONE);
     assert_mask(f, 101, "4-7");
     fixture_restore(f, 3, 0);
     assert_masks(f, "100=0-7 102=0-7");
 }
 
-/* The last thread is about to be reached when it bears one, and that one bears another in the next pass. */
+/* Just before the last thread is changed, it creates another one, which does the same in the next pass. */
 static void bear(void *userdata, ActRecord *record, ActRecordOp op, TaskKey task)
 {
     pid_t *next = userdata;
@@ -92,14 +92,14 @@ static void test_foreign(void **state)
     assert_int_equal(fixture_do(f, PLAN_KIND_LEND, 100, 102, "0-3", "0-4", 4), PLAN_OUTCOME_FOREIGN);
     assert_int_equal(fixture_do(f, PLAN_KIND_RECALL, 100, 102, "0-4", "0-3", 4), PLAN_OUTCOME_FOREIGN);
     assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 100, 102, NULL, NULL, -1), PLAN_OUTCOME_FOREIGN);
-    /* Of the whole process nothing is put back either, and that is what it says. */
+    /* For the whole process nothing is restored either, and the outcome says so. */
     assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 100, 0, NULL, NULL, -1), PLAN_OUTCOME_FOREIGN);
     assert_int_equal(act_statistics(f->act)->n_left, 3);
     assert_masks(f, "100=6 101=5 102=7");
     assert_string_equal(act_record_log(f->record), "100 0-3\n102 0-3\n");
 }
 
-/* A pinned thread that the plan chose to place all the same gets its own mask back, not its process's. */
+/* A pinned thread that the plan places all the same gets back its own mask, not that of its process. */
 static void test_own_original(void **state)
 {
     Fixture *f = *state;
@@ -118,7 +118,7 @@ static void test_gone(void **state)
 {
     Fixture *f = *state;
 
-    /* The number belongs to a later process. */
+    /* The PID now belongs to a later process. */
     act_record_exit(f->record, 100);
     assert_true(act_record_add_process(f->record, 100, 1, 100, "0-7"));
     f->plan.n_actions = 1;
@@ -181,7 +181,7 @@ static void test_lend(void **state)
                                  "narrow pid=100 start=1000 tid=101 born=1000 cpu=4 ticks=1010 last=102\n"
                                  "settled\n"));
 
-    /* The same again is no new lend, and a home given meanwhile does not end it. */
+    /* The same lend again is no new one, and giving the home again does not end it. */
     assert_int_equal(fixture_do(f, PLAN_KIND_LEND, 100, 101, "0-3", "0-4", 4), PLAN_OUTCOME_DONE);
     f->world.leases = &(Lease){.task = act_record_key(f->record, 101), .cpu = {4}};
     f->world.n_leases = 1;
@@ -197,7 +197,8 @@ static void test_lend(void **state)
     fixture_restore(f, 2, 0);
 }
 
-/* By way of the CPU, with the mask it has; and not when that is somebody else's by now. */
+/* A push goes through the target CPU and ends with the same mask; it is not done when the mask is no longer
+ * ours. */
 static void test_push(void **state)
 {
     Fixture *f = *state;
@@ -209,7 +210,7 @@ static void test_push(void **state)
     assert_true(fixture_wrote(f, "narrow pid=100 start=1000 tid=101 born=1000 cpu=2 ticks=1010 last=102\n"
                                  "settled\n"));
     assert_int_equal(fixture_do(f, PLAN_KIND_PUSH, 100, 102, "0-4", "0-4", 4), PLAN_OUTCOME_FOREIGN);
-    act_record_run_on(f->record, 102, 1); /* and no more where it was seen */
+    act_record_run_on(f->record, 102, 1); /* no longer on the CPU where it was seen */
     assert_int_equal(fixture_do(f, PLAN_KIND_PUSH, 100, 102, "0-3", "0-3", 2), PLAN_OUTCOME_RETRY);
     assert_mask(f, 102, "0-3");
     fixture_restore(f, 3, 0);
@@ -230,7 +231,7 @@ static void test_lend_fails_halfway(void **state)
     act_record_set_hook(f->record, refuse_second, &result);
     assert_int_equal(fixture_do(f, PLAN_KIND_LEND, 100, 101, "0-3", "0-4", 4), PLAN_OUTCOME_RETRY);
     act_record_set_hook(f->record, NULL, NULL);
-    /* The put-back went through the same hook and failed as well: what is left is known to be ours. */
+    /* The same hook made the attempt to undo it fail as well. The mask that is left is known to be ours. */
     assert_mask(f, 101, "4");
 
     fixture_tick(f);
@@ -261,7 +262,7 @@ static void test_lend_put_back(void **state)
     assert_mask(f, 101, "0-3");
 }
 
-/* I3: at the very moment of a change, the file says what is changed into what, and what it was. */
+/* I3: before a change takes effect, the journal has the new mask and the original one. */
 static void check_written(void *userdata, ActRecord *record, ActRecordOp op, TaskKey task)
 {
     Fixture *f = userdata;
@@ -286,7 +287,7 @@ static void test_written_first(void **state)
     assert_int_equal(act_statistics(f->act)->n_set_mask, 5);
 }
 
-/* In a process of its own, whose files cannot grow by more than `room` bytes. */
+/* Runs in a child process whose files cannot grow by more than `room` bytes. */
 static void run_with_full_disk(Fixture *f, size_t room)
 {
     struct stat before, after;
@@ -319,7 +320,7 @@ static void test_full_disk(void **state)
     Fixture *f = *state;
 
     run_with_full_disk(f, 0);
-    run_with_full_disk(f, 20); /* half a line */
+    run_with_full_disk(f, 20); /* room for half a line */
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
 }
 
@@ -331,14 +332,14 @@ static void test_release(void **state)
     act_record_advance(f->record, 10);
     assert_true(act_record_fork(f->record, 101, 200));
     assert_true(act_record_fork(f->record, 101, 201));
-    fixture_world_process(f, 201, "0-7"); /* has a home of its own account */
+    fixture_world_process(f, 201, "0-7"); /* has a home of its own */
 
     assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 100, 0, NULL, NULL, -1), PLAN_OUTCOME_DONE);
     assert_masks(f, "100=0-7 102=0-7 200=0-7 201=0-3");
     assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 201, 0, NULL, NULL, -1), PLAN_OUTCOME_DONE);
     assert_mask(f, 201, "0-7");
 
-    /* Afterwards the same mask is its user's choice, also on children. */
+    /* Afterwards the same mask is its user's choice, also in children. */
     act_record_advance(f->record, 10);
     assert_true(act_record_pin(f->record, 100, "0-3"));
     assert_true(act_record_fork(f->record, 100, 300));
@@ -346,7 +347,7 @@ static void test_release(void **state)
     assert_masks(f, "100=0-3 300=0-3");
 }
 
-/* Members that were born with the mask, and of whom nothing is known yet. */
+/* Members of the group that were born with the mask, and are not in the journal yet. */
 static void test_members(void **state)
 {
     Fixture *f = *state;
@@ -370,7 +371,7 @@ static void test_members(void **state)
     assert_int_equal(f->outcomes[0], PLAN_OUTCOME_DONE);
     assert_int_equal(act_statistics(f->act)->n_set_mask, 3);
 
-    /* They outlive the process they came from. */
+    /* They outlive the process that forked them. */
     act_record_exit(f->record, 100);
     fixture_restore(f, 2, 0);
     assert_masks(f, "200=0-7 201=0-7");
@@ -393,7 +394,7 @@ static void test_born_in_passage(void **state)
     bool done = false;
 
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
-    assert_true(act_record_pin(f->record, 102, "4")); /* chosen by its user: older than the passage */
+    assert_true(act_record_pin(f->record, 102, "4")); /* chosen by its user, before the forced migration */
     act_record_set_hook(f->record, fork_in_passage, &done);
     assert_int_equal(fixture_do(f, PLAN_KIND_LEND, 100, 101, "0-3", "0-4", 4), PLAN_OUTCOME_DONE);
     assert_true(done);
@@ -414,7 +415,7 @@ typedef struct Snapshot {
     char *text;
 } Snapshot;
 
-/* Keeps the journal as it is in the middle of a passage, and has a child born there. */
+/* Keeps a copy of the journal from the middle of a forced migration, and forks a child there. */
 static void take_snapshot(void *userdata, ActRecord *record, ActRecordOp op, TaskKey task)
 {
     Snapshot *snapshot = userdata;
@@ -435,7 +436,7 @@ static void test_crash_in_passage(void **state)
     assert_int_equal(fixture_do(f, PLAN_KIND_LEND, 100, 101, "0-3", "0-4", 4), PLAN_OUTCOME_DONE);
     act_record_set_hook(f->record, NULL, NULL);
 
-    /* As if that had been the end. */
+    /* As if the daemon had crashed then. */
     fixture_crash(f);
     assert_non_null(snapshot.text);
     fixture_write_journal(f, snapshot.text, strlen(snapshot.text));
@@ -490,7 +491,7 @@ static int count_online(void *context, hwloc_bitmap_t ret)
     return act_ops_record.get_online(context, ret);
 }
 
-/* Ten ticks a second that change nothing cost nothing here. */
+/* Ticks that change nothing, ten a second, read nothing here. */
 static void test_idle_ticks_read_nothing(void **state)
 {
     Fixture *f = *state;
@@ -503,7 +504,7 @@ static void test_idle_ticks_read_nothing(void **state)
     assert_int_equal(n_online_reads, 1);
     fixture_tick(f);
     assert_int_equal(n_online_reads, 1);
-    /* After a lend births are looked for, whose masks are compared. */
+    /* After a lend the search for births compares masks. */
     assert_int_equal(fixture_do(f, PLAN_KIND_LEND, 100, 101, "0-3", "0-4", 4), PLAN_OUTCOME_DONE);
     fixture_tick(f);
     assert_int_equal(n_online_reads, 3);

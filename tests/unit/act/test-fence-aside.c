@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Lists of memory nodes written in a thread of their own, by a writer that waits until it is let go. */
+/* Lists of memory nodes, written in a thread of their own. The writer blocks until it is let go. */
 
 #include "act/fence/aside.h"
 #include "base/parse.h"
@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-/* What only a thread that hangs lets pass. */
+/* Long enough that only a thread that hangs exceeds it. */
 #define WAIT_USEC (600U * 1000000U)
 
 typedef struct Gate {
@@ -106,7 +106,7 @@ static void test_nobody_waits(void **state)
     assert_string_equal(gate->written, "/a=0;/b=1;");
 }
 
-/* What comes while one is written is written after it, and of several only the last. */
+/* A list that arrives during a write is written after it; of several, only the last. */
 static void test_last_one(void **state)
 {
     Gate *gate = *state;
@@ -137,7 +137,7 @@ static void test_refused(void **state)
     assert_int_equal(result(gate, "/a"), 0);
 }
 
-/* It is written all the same, and asked for anew it is known again. */
+/* The write under way completes all the same, and a later set() makes the name known again. */
 static void test_forgotten(void **state)
 {
     Gate *gate = *state;
@@ -159,7 +159,7 @@ static void test_forgotten(void **state)
     assert_int_equal(result(gate, "/a"), -ENOENT);
 }
 
-/* At the end the one under way is waited for. */
+/* Freeing waits for the write under way. */
 static void test_end(void **state)
 {
     Gate *gate = *state;

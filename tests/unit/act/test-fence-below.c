@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Cgroups that are made, made anew, renamed or given a list by somebody while there is a fence. */
+/* Cgroups that are created, created again, renamed or given a list by somebody else while a fence is up. */
 
 #include "act/fence/internal.h"
 #include "act/fence/place.h"
@@ -10,8 +10,8 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 
-/* A cgroup that begins with its parent's list, made while that was ours: when it is down, whichever way, it has what
- * its parent has; one with a list of its own keeps it. */
+/* A cgroup created inside begins with its parent's list, then ours. Whichever way the fence comes down, that
+ * cgroup then has its parent's list; one with a list of its own keeps it. */
 static void test_below(void **state)
 {
     Tree *t = *state;
@@ -28,7 +28,7 @@ static void test_below(void **state)
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a/own", "1-2");
 }
 
-/* Somebody of no policy, in a cgroup with a name that others would call hidden. */
+/* A process of no policy, in a cgroup whose name begins with a dot. */
 static void test_not_alone(void **state)
 {
     Tree *t = *state;
@@ -48,7 +48,8 @@ static void test_below_foreign(void **state)
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a/b", "0-5");
 }
 
-/* One below that has the home's CPUs by somebody's choice could not be told from one that has them from us. */
+/* A cgroup below that somebody gave exactly the home's CPUs could not be told from one that has them from the
+ * fence. */
 static void test_below_chosen(void **state)
 {
     Tree *t = *state;
@@ -60,7 +61,7 @@ static void test_below_chosen(void **state)
     tree_restore(t, ACT_FENCE_CGROUP1, "/a/b", "0-3");
 }
 
-/* Removes /a, and makes another one that has the same list. */
+/* Removes /a, and creates another one with the same list. */
 static void make_again(const Tree *t)
 {
     assert_int_equal(renameat(t->root_fd, TREE_V1 "a", t->root_fd, TREE_V1 "old"), 0);
@@ -80,7 +81,7 @@ static void test_made_again(void **state)
     tree_restore(t, ACT_FENCE_CGROUP1, "/a", "0-3");
 }
 
-/* The same under our eyes. */
+/* The same while the daemon runs. */
 static void test_made_again_meanwhile(void **state)
 {
     Tree *t = *state;
@@ -94,7 +95,7 @@ static void test_made_again_meanwhile(void **state)
     tree_restore(t, ACT_FENCE_CGROUP1, "/a", "0-3");
 }
 
-/* Somebody renames the cgroup: it is put back where it is. */
+/* The cgroup is renamed: it is restored where it is now. */
 static void rename_it(const Tree *t)
 {
     assert_int_equal(renameat(t->root_fd, TREE_V1 "a", t->root_fd, TREE_V1 "b"), 0);
@@ -118,7 +119,7 @@ static void test_renamed(void **state)
     tree_restore(t, ACT_FENCE_CGROUP1, "/b", "0-7");
 }
 
-/* What it has then is not what it had before us, also by its new name. */
+/* The list found then is not taken for the one before the fence, under the new name either. */
 static void test_renamed_and_met(void **state)
 {
     Tree *t = *state;
@@ -132,7 +133,7 @@ static void test_renamed_and_met(void **state)
     assert_int_equal(fence_add(t->fences, ACT_FENCE_CGROUP1, "/b", "/b", false, &fence), 0);
 }
 
-/* After we looked where it is, and before we look who is in it. */
+/* The rename comes after fences were sensed, and before their processes are listed. */
 static void test_renamed_meanwhile(void **state)
 {
     Tree *t = *state;
@@ -144,7 +145,7 @@ static void test_renamed_meanwhile(void **state)
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/b", "0-7");
 }
 
-/* And gives it other CPUs. */
+/* The renamed cgroup also gets other CPUs. */
 static void test_renamed_and_changed(void **state)
 {
     Tree *t = *state;
@@ -163,14 +164,14 @@ static void test_renamed_and_crash(void **state)
     tree_tick(t);
     tree_crash(t);
     assert_int_equal(renameat(t->root_fd, TREE_V1 "a", t->root_fd, TREE_V1 "old"), 0);
-    /* Another one has its name. */
+    /* Another cgroup has taken its name. */
     tree_write(t, TREE_V1 "a/cpuset.cpus", "0-3\n");
     tree_start(t);
     tree_restore(t, ACT_FENCE_CGROUP1, "/old", "0-7");
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-3");
 }
 
-/* In a mount namespace without the hierarchy nothing is known to be gone. */
+/* In a mount namespace without the hierarchy nothing is concluded to be gone. */
 static void test_out_of_sight(void **state)
 {
     Tree *t = *state;
@@ -185,7 +186,7 @@ static void test_out_of_sight(void **state)
     tree_restore(t, ACT_FENCE_CGROUP1, "/a", "0-7");
 }
 
-/* Nor where there are no descriptors to look with, however often that is tried. */
+/* Nor is it without file descriptors to look with, however often that is tried. */
 static void test_no_descriptors(void **state)
 {
     Tree *t = *state;
@@ -211,7 +212,8 @@ static void test_no_descriptors(void **state)
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a/below", "0-7");
 }
 
-/* While it is down, somebody gives the home's CPUs to it, or to one below: they are his. */
+/* While the fence is down, somebody gives the home's CPUs to the cgroup, or to one below: that is a choice to
+ * keep. */
 static void test_chosen_while_down(void **state)
 {
     Tree *t = *state;
@@ -226,7 +228,7 @@ static void test_chosen_while_down(void **state)
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-3");
 }
 
-/* Lists that are written when they are waited for, as those of nodes. */
+/* A writer that writes lists only in wait(), as may happen with lists of nodes. */
 typedef struct Late {
     Tree *tree;
     char path[2][64];
@@ -262,7 +264,7 @@ static void late_wait(void *context, uint64_t usec)
 
 static const FenceOps ops_late = {.set = late_set, .result = late_result, .wait = late_wait};
 
-/* A fence with two below one another that have its CPUs, and from then on late lists. */
+/* Raises a fence with two nested cgroups below that have its CPUs; lists are late from then on. */
 static void begin_late(Tree *t, Late *late)
 {
     tree_tick(t);
@@ -271,7 +273,7 @@ static void begin_late(Tree *t, Late *late)
     fences_set_ops(t->fences, ACT_FENCE_CGROUP1, false, &ops_late, late);
 }
 
-/* One below another waits for it. */
+/* A nested cgroup waits for the one above it. */
 static void test_below_late(void **state)
 {
     Tree *t = *state;
@@ -283,7 +285,7 @@ static void test_below_late(void **state)
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a/b/c", "0-7");
 }
 
-/* The same while it goes on. */
+/* The same while the daemon runs. */
 static void test_below_late_meanwhile(void **state)
 {
     Tree *t = *state;

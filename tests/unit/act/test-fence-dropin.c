@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the service manager keeps of a fence goes when the fence goes; what it keeps of its administrator stays. */
+/* The drop-in that the service manager writes for a fence goes with the fence; an administrator's drop-in
+ * stays. */
 
 #include "act/fence/dropin.h"
 #include "base/parse.h"
@@ -24,7 +25,7 @@ static void assert_dropin(const Tree *t, const char *expected)
         assert_list(set, expected);
 }
 
-/* The unit at home, its cpuset as it was and, unless NULL, by a drop-in. */
+/* Raises the fence of the unit, with this cpuset before and, unless NULL, this drop-in. */
 static void up(Tree *t, const char *before, const char *dropin)
 {
     t->obeys = true;
@@ -47,7 +48,7 @@ static void test_read(void **state)
     assert_dropin(t, "");
     tree_write(t, CPUS_DROPIN, "[Service]\nAllowedCPUsAndMore=5\n");
     assert_dropin(t, NULL);
-    /* Not only its own is in there. */
+    /* The directory stays if it contains other drop-ins. */
     tree_write(t, TREE_DROPIN "CPUWeight.conf", "[Service]\nCPUWeight=5\n");
     fence_dropin_remove(t->root_fd, "x.service", "AllowedCPUs");
     assert_dropin(t, NULL);
@@ -66,7 +67,8 @@ static void test_crash(void **state)
     assert_false(exists(t, "run/systemd/system.control/x.service.d"));
 }
 
-/* What the unit file says is in force again, and it alone: no copy of it overrides what will be written there. */
+/* The unit file's setting is in force again, without a copy in a drop-in that would override later changes of
+ * it. */
 static void test_bound_in_unit_file(void **state)
 {
     Tree *t = *state;
@@ -86,7 +88,7 @@ static void test_bound_in_dropin(void **state)
     assert_dropin(t, "0-6");
 }
 
-/* Set by somebody, while we look or do not. */
+/* Somebody else sets the property, while the daemon runs or does not. */
 static void test_foreign(void **state)
 {
     Tree *t = *state;
@@ -112,7 +114,8 @@ static void test_foreign_unseen(void **state)
     assert_dropin(t, "2-5");
 }
 
-/* For a lend it stays, since the fence comes up again; killed then, or left alone, nothing does. */
+/* A lend keeps the drop-in, because the fence will come up again. After a crash then, or when the fence is
+ * given up, none is left. */
 static void test_down(void **state)
 {
     Tree *t = *state;
@@ -134,7 +137,7 @@ static void test_down(void **state)
     assert_dropin(t, NULL);
 }
 
-/* Killed when everything there could be had been asked for, and not yet to have no limit at all. */
+/* A crash after the manager was asked for all possible CPUs, and before it was asked for no limit. */
 static void test_killed_on_the_way_down(void **state)
 {
     Tree *t = *state;

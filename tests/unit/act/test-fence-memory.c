@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Fences of memory: up only beside one of CPUs and with all memory at home, within what the administrator allows,
- * and put back. */
+/* Fences of memory: up only beside one of CPUs and with all memory at home, within what the administrator
+ * allows, and restored. */
 
 #include "act/fence/place.h"
 #include "fence-tree.h"
@@ -69,7 +69,7 @@ static void test_not_asked_for(void **state)
     tree_tick(t);
     assert_v1(t, "0-3", "0-1");
     assert_means(t, false);
-    /* Another policy; and the one before again. */
+    /* Another policy, then the first one again. */
     t->wish_memory = true;
     tree_tick(t);
     assert_v1(t, "0-3", "0");
@@ -79,7 +79,7 @@ static void test_not_asked_for(void **state)
     assert_int_equal(t->journal->n_fences, 1);
 }
 
-/* Nothing is moved by raising it: some of a process that is not known, or elsewhere, is waited for. */
+/* Raising it must move no memory: it waits while memory of a process is elsewhere, or its place is unknown. */
 static void test_scattered(void **state)
 {
     Tree *t = *state;
@@ -93,7 +93,7 @@ static void test_scattered(void **state)
     tree_set_memory(t, 100, 2);
     tree_tick(t);
     assert_v1(t, "0-3", "0");
-    /* Once up it keeps out what would go elsewhere. */
+    /* Once up, it stays up and keeps memory from going elsewhere. */
     tree_set_memory(t, 100, 50);
     tree_tick(t);
     assert_v1(t, "0-3", "0");
@@ -109,7 +109,7 @@ static void test_lend(void **state)
     tree_tick_to(t, ACT_WHY_BORROWS);
     assert_v1(t, "0-7", "0");
     assert_means(t, true);
-    /* A thread of somebody's hand. */
+    /* A thread pinned by its user. */
     t->world->groups[0].n_leases = 0;
     t->world->tasks[0].hands = TASK_HANDS_REPINNED;
     tree_tick(t);
@@ -138,7 +138,8 @@ static void test_released(void **state)
     assert_int_equal(t->journal->n_fences, 0);
 }
 
-/* Of the home, what the administrator allows; when that is all there is to be had, no fence is needed. */
+/* The fence has what the administrator allows of the home's nodes. If that is all that is allowed, none is
+ * needed. */
 static void test_bound(void **state)
 {
     Tree *t = *state;
@@ -164,7 +165,7 @@ static void test_foreign(void **state)
 
     tree_tick(t);
     tree_write(t, TREE_V1 "a/cpuset.mems", "1\n");
-    tree_tick_to(t, ACT_WHY_UP); /* the CPUs are nobody else's */
+    tree_tick_to(t, ACT_WHY_UP); /* the fence of CPUs stays up: nobody else changed it */
     assert_v1(t, "0-3", "1");
     assert_means(t, false);
     assert_int_equal(fences_restore(t->fences), 0);
@@ -195,14 +196,15 @@ static void test_unit(void **state)
     assert_means(t, true);
     tree_restart(t);
     assert_int_equal(fences_restore(t->fences), 0);
-    /* As with CPUs: all there could be first, since something runs in it. */
+    /* As with CPUs: all possible nodes first, because processes run in the unit. */
     assert_non_null(strstr(t->asked, "x.service memory=0-1;"));
     assert_non_null(strstr(t->asked, "x.service memory=;"));
     tree_assert_memory(t, ACT_FENCE_UNIT, TREE_UNIT, "");
     assert_int_equal(faccessat(t->root_fd, "run/systemd/system.control/x.service.d", F_OK, 0), -1);
 }
 
-/* What is back in effect but not to the letter is back, also when that is known only later. */
+/* A list that has its old effect, if not its old text, counts as restored, also when that is known only
+ * later. */
 static void test_keeps_some(void **state)
 {
     Tree *t = *state;

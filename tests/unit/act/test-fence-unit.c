@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What is said to a service manager, and what is made of its answers: both ends of a socket are in this program. */
+/* Requests to a service manager, and its answers: this program has both ends of the socket. */
 
 #include "act/fence/unit.h"
 #include "base/parse.h"
@@ -75,7 +75,7 @@ static int result(Ends *ends, const char *unit)
     return fence_ops_unit.result(ends->units, unit);
 }
 
-/* Both ends say what they have to. */
+/* Lets both ends process their messages. */
 static void talk(Ends *ends, const char *unit)
 {
     for (unsigned i = 0; i < 64; i++) {
@@ -84,7 +84,7 @@ static void talk(Ends *ends, const char *unit)
     }
 }
 
-/* What was asked for, and nothing else. */
+/* Asserts that exactly this was asked for. */
 static void assert_asked(Ends *ends, const char *unit, const void *bytes, size_t n)
 {
     const char *name, *property;
@@ -162,7 +162,7 @@ static void test_errors(void **state)
     }
 }
 
-/* A manager that goes away is an answer, too. */
+/* A manager that disconnects counts as an answer. */
 static void test_lost(void **state)
 {
     Ends *ends = *state;
@@ -178,7 +178,7 @@ static void test_lost(void **state)
     assert_int_not_equal(result(ends, "x.service"), -EINPROGRESS);
 }
 
-/* Who does not answer is not waited for longer than that. */
+/* wait() does not wait longer than it was told for a manager that does not answer. */
 static void test_wait(void **state)
 {
     Ends *ends = *state;

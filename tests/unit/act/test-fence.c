@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Fences on a made-up tree of cgroups: when they go up and come down, whose value is put back, and where there can
- * be none. */
+/* Fences on a fake tree of cgroups: when they go up and come down, which value is restored, and where none is
+ * possible. */
 
 #include "act/fence/internal.h"
 #include "act/fence/libcpuset.h"
@@ -17,7 +17,7 @@ static void test_up(void **state)
 
     tree_tick_to(t, ACT_WHY_UP);
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-3");
-    /* What the rest of the program is shown is what there is without it. */
+    /* The rest of the program sees the cpuset as it is without the fence. */
     tree_assert_bound(t, "/a", "0-7");
     tree_assert_bound(t, "/a/b", "0-7");
     tree_assert_bound(t, "/ab", NULL);
@@ -27,8 +27,8 @@ static void test_up(void **state)
     tree_restore(t, ACT_FENCE_CGROUP1, "/a", "0-7");
 }
 
-/* Somebody writes another one, after we looked and before masks are read: what it leaves is not hidden by what it
- * was. */
+/* Somebody else writes another list after fences were sensed, and before masks are read. Then the list from
+ * before the fence must not hide what this one leaves. */
 static void test_another_meanwhile(void **state)
 {
     Tree *t = *state;
@@ -48,17 +48,17 @@ static void test_lend(void **state)
     tree_tick(t);
     assert_true(fences_admit(t->fences, 100, tree_mask(t, "0-3")));
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-3");
-    /* A lend: what it was is back before the mask is set. */
+    /* A lend: the old list is back before the mask is set. */
     assert_true(fences_admit(t->fences, 100, tree_mask(t, "0-4")));
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-7");
     assert_false(fences_hold(t->fences, 100));
     t->world->groups[0].n_leases = 1;
     tree_tick_to(t, ACT_WHY_BORROWS);
-    /* Not up again at once. */
+    /* It does not come up again at once. */
     t->world->groups[0].n_leases = 0;
     tree_tick_to(t, ACT_WHY_BORROWS);
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-7");
-    /* Nobody of a fence: always. */
+    /* A process in no fence is always admitted. */
     assert_true(fences_admit(t->fences, 999, NULL));
 }
 
@@ -92,19 +92,19 @@ static void test_not_up(void **state)
 {
     Tree *t = *state;
 
-    /* A thread that is not to be touched; one that is not at home yet. */
+    /* A thread that may not be touched, then one that is not at home yet. */
     t->world->tasks[1].hands = TASK_HANDS_FOREIGN;
     tree_tick_to(t, ACT_WHY_HANDS);
     t->world->tasks[1].hands = TASK_HANDS_FREE;
     t->world->tasks[1].allowed = tree_mask(t, "0-7");
     tree_tick_to(t, ACT_WHY_SETTLING);
     t->world->tasks[1].allowed = tree_mask(t, "0-3");
-    /* Somebody of no policy, in a cgroup below. */
+    /* A process of no policy, in a cgroup below. */
     tree_write(t, TREE_V1 "a/b/cgroup.procs", "102\n");
     tree_tick_to(t, ACT_WHY_SHARED);
     tree_write(t, TREE_V1 "a/b/cgroup.procs", "");
     tree_tick_to(t, ACT_WHY_UP);
-    /* It was narrowed by hand. */
+    /* A thread was narrowed by its user. */
     t->world->tasks[0].hands = TASK_HANDS_REPINNED;
     tree_tick_to(t, ACT_WHY_HANDS);
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a", "0-7");
@@ -140,7 +140,7 @@ static void test_foreign(void **state)
     tree_restore(t, ACT_FENCE_CGROUP1, "/a", "2-5");
 }
 
-/* The kernel takes offline CPUs from a cpuset of version 1, from ours as well as from what it was. */
+/* The kernel removes offline CPUs from a cpuset of version 1, from our list and from the old one alike. */
 static void test_offline(void **state)
 {
     Tree *t = *state;
@@ -150,7 +150,7 @@ static void test_offline(void **state)
     tree_write(t, TREE_V1 "a/cpuset.cpus", "0-2\n");
     tree_tick_to(t, ACT_WHY_UP);
     tree_restart(t);
-    tree_restore(t, ACT_FENCE_CGROUP1, "/a", "0-7"); /* the test's files take everything */
+    tree_restore(t, ACT_FENCE_CGROUP1, "/a", "0-7"); /* the test's files accept any list */
 }
 
 static void test_crash(void **state)
@@ -162,7 +162,7 @@ static void test_crash(void **state)
     assert_int_equal(t->journal->n_fences, 1);
     tree_restore(t, ACT_FENCE_CGROUP1, "/a", "0-7");
 
-    /* What somebody else set since is his. */
+    /* A list that somebody else set since then stays. */
     tree_tick_to(t, ACT_WHY_UP);
     tree_crash(t);
     tree_write(t, TREE_V1 "a/cpuset.cpus", "3\n");
@@ -170,7 +170,7 @@ static void test_crash(void **state)
     tree_restore(t, ACT_FENCE_CGROUP1, "/a", "3");
 }
 
-/* A restore that did not work leaves a cpuset of ours, which is nobody's wish. */
+/* A restore that failed leaves our list in the cpuset, which is not taken for anybody's wish. */
 static void test_left_over(void **state)
 {
     Tree *t = *state;
@@ -193,7 +193,7 @@ static void test_forgets(void **state)
     tree_tick_to(t, ACT_WHY_FORGETS);
     t->wish = ACT_WISH_CPUSET;
     tree_tick_to(t, ACT_WHY_UP);
-    /* Masks may be others now than those the World has. */
+    /* Masks may have changed since the World was read. */
     assert_false(fences_admit(t->fences, 100, tree_mask(t, "0-3")));
     fences_sense(t->fences);
     assert_true(fences_admit(t->fences, 100, tree_mask(t, "0-3")));
@@ -212,14 +212,14 @@ static void test_unit(void **state)
     assert_string_equal(t->asked, "x.service=0-3;");
     tree_assert_why(t, ACT_WHY_CHANGING);
     assert_int_equal(t->journal->n_fences, 1);
-    /* It has said yes, and not written yet. */
+    /* The manager has said yes, but has not written yet. */
     t->result[false] = 0;
     tree_tick_to(t, ACT_WHY_CHANGING);
     tree_write(t, "sys/fs/cgroup" TREE_UNIT "/cpuset.cpus", "0-3\n");
     tree_tick_to(t, ACT_WHY_UP);
     tree_assert_bound(t, TREE_UNIT, "0-7");
 
-    /* On the way down nothing that is outside is given. */
+    /* While the fence comes down, no CPU outside it is given. */
     assert_false(fences_admit(t->fences, 100, tree_mask(t, "0-4")));
     assert_string_equal(t->asked, "x.service=0-3;x.service=0-7;");
     assert_false(fences_admit(t->fences, 100, tree_mask(t, "0-4")));
@@ -232,8 +232,8 @@ static void test_unit(void **state)
     assert_string_equal(t->asked, "x.service=0-3;x.service=0-7;x.service=;");
 }
 
-/* The end comes before the manager has written what it was asked for: it must hear of that, or would write it
- * afterwards. */
+/* The daemon stops before the manager has written what it was asked for. The manager must be told again, or
+ * it would write that afterwards. */
 static void test_unit_rising(void **state)
 {
     Tree *t = *state;
@@ -246,7 +246,7 @@ static void test_unit_rising(void **state)
     assert_int_equal(t->journal->n_fences, 0);
 }
 
-/* Somebody sets another property between our looking and the manager's doing what we asked. */
+/* Somebody else sets the property after the fence has looked, and before the manager does as it was asked. */
 static void test_unit_crossed(void **state)
 {
     Tree *t = *state;
@@ -264,7 +264,7 @@ static void test_unit_crossed(void **state)
 
 static const char cgroup_list[] = "sys/fs/cgroup" TREE_UNIT "/cpuset.cpus";
 
-/* The same while it comes down again, by a lend and by the end. */
+/* The same while the fence comes down, for a lend and at the end. */
 static void test_unit_crossed_lowered(void **state)
 {
     Tree *t = *state;
@@ -293,7 +293,7 @@ static void test_unit_crossed_at_the_end(void **state)
     assert_int_equal(t->journal->n_fences, 0);
 }
 
-/* A unit that is started again has nothing of its own yet. */
+/* A unit that was restarted has no property of its own yet. */
 static void test_unit_started_again(void **state)
 {
     Tree *t = *state;
@@ -315,7 +315,7 @@ static void test_unit_refused(void **state)
     tree_tick_to(t, ACT_WHY_REFUSED);
     assert_int_equal(fences_means(t->fences, t->world->groups[0].id).error, EACCES);
     assert_true(fences_admit(t->fences, 100, tree_mask(t, "0-4")));
-    /* It is not asked in every tick. */
+    /* It is not asked again in every tick. */
     tree_tick(t);
     assert_string_equal(t->asked, "x.service=0-3;");
 }
@@ -352,8 +352,8 @@ static void test_unit_stopped_unbound(void **state)
     stop_unit(*state, "\n", "x.service=0-3;x.service=;");
 }
 
-/* What is left of a fence, where another property keeps the controller there: the kernel does not take the last CPUs
- * from what runs. */
+/* A list of all CPUs is left over from an earlier fence, where another property keeps the controller enabled:
+ * the kernel refuses an empty list while processes run there. */
 static void test_unit_stopped_with_everything(void **state)
 {
     stop_unit(*state, "0-7\n", "x.service=0-3;x.service=;");
@@ -396,7 +396,7 @@ static void test_place(void **state)
         if (cases[i].name)
             assert_string_equal(place.name, cases[i].name);
     }
-    /* Where systemd does not run, cgroups are whoever's made them. */
+    /* Without systemd, cgroups belong to whoever created them. */
     host.systemd = false;
     for (int wish = ACT_WISH_AUTO; wish <= ACT_WISH_CPUSET; wish += 2) {
         Process process = {.pid = 100, .cgroup = "/mine/x"};
@@ -419,7 +419,8 @@ static void assert_cpuset(const Tree *t, pid_t pid, const char *expected)
         assert_list(set, expected);
 }
 
-/* What a cpuset leaves, also when nothing narrows it by hand; nothing is said of who is gone or out of sight. */
+/* What a cpuset leaves, even if no fence narrows it; nothing for a process that is gone, or whose cgroup is
+ * out of sight. */
 static void test_cpuset_v1(void **state)
 {
     Tree *t = *state;
@@ -439,19 +440,19 @@ static void test_cpuset_v2(void **state)
     tree_write(t, "proc/100/cgroup", "0::" TREE_UNIT "\n");
     tree_write(t, "sys/fs/cgroup" TREE_UNIT "/cpuset.cpus.effective", "0-2,4-7\n");
     assert_cpuset(t, 100, "0-2,4-7");
-    /* The controller is switched on above, and not there. */
+    /* The controller is enabled above, but not here. */
     tree_write(t, "sys/fs/cgroup" TREE_UNIT "/below/it/cgroup.procs", "100\n");
     tree_write(t, "proc/100/cgroup", "0::" TREE_UNIT "/below/it\n");
     assert_cpuset(t, 100, "0-2,4-7");
     tree_write(t, "proc/100/cgroup", "0::/\n");
     assert_cpuset(t, 100, "0-7");
-    /* Where the kernel says it itself. */
+    /* The kernel names the cpuset itself. */
     tree_write(t, "proc/100/cpuset", TREE_UNIT "\n");
     assert_cpuset(t, 100, "0-2,4-7");
 }
 
-/* libcpuset takes no root, so a made-up /dev/cpuset is none that it could change: what it does is shown by
- * tests/integration/test-daemon-cpusetfs.py. */
+/* libcpuset takes no root directory, so it cannot change a fake /dev/cpuset.
+ * tests/integration/test-daemon-cpusetfs.py tests what it does. */
 static void test_libcpuset(void **state)
 {
     Tree *t = *state;
@@ -470,7 +471,7 @@ static void test_libcpuset(void **state)
     tree_assert_cpus(t, ACT_FENCE_CPUSETFS, "/a", "0-7");
 }
 
-/* As in a cpuset of version 1 elsewhere, by other names. */
+/* As with a cpuset of version 1, with other file names. */
 static void test_cpusetfs(void **state)
 {
     Tree *t = *state;
@@ -489,7 +490,7 @@ static void test_cpusetfs(void **state)
     tree_restore(t, ACT_FENCE_CPUSETFS, "/a", "0-7");
     tree_assert_memory(t, ACT_FENCE_CPUSETFS, "/a", "0-1");
     assert_int_equal(t->journal->n_fences, 0);
-    /* The root has no CPUs of its own. */
+    /* There is no fence at the root. */
     t->fences->host.cpusetfs = true;
     for (pid_t pid = 100; pid <= 101; pid++)
         tree_write(t, pid == 100 ? "proc/100/cgroup" : "proc/101/cgroup", "4:cpuset:/\n");

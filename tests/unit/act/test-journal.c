@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The file of the journal: which one is trusted, and what becomes of one that is damaged. */
+/* The journal file: which file is trusted, and how a damaged one is handled. */
 
 #include "fixture.h"
 
@@ -27,7 +27,7 @@
     "stranger pid=50 start=900\n"                                                                                    \
     "stranger pid=300 start=1600\n"
 
-/* A root whose boot id is known. */
+/* A root directory with a boot id. */
 static int setup(void **state)
 {
     Fixture *f = fixture_new(state);
@@ -131,7 +131,7 @@ static void test_torn(void **state)
     Fixture *f = *state;
     CLEANUP_FREE char *error = NULL;
 
-    /* Cut anywhere, it is read up to the last whole line, and goes on from there. */
+    /* Cut anywhere, it is read up to the last whole line, and appended to from there. */
     for (size_t cut = 0; cut <= strlen(HEADER BODY); cut++) {
         CLEANUP(journal_free_p) Journal *journal = NULL;
         const char *end = cut > 0 ? memrchr(HEADER BODY, '\n', cut) : NULL;
@@ -163,7 +163,7 @@ static void assert_corrupt(Fixture *f, const char *text, size_t len, const char 
     assert_int_equal(fstatat(f->root_fd, "journal.corrupt", &st, 0), 0);
     assert_int_equal(st.st_size, len);
 
-    /* What could be read is in the new file, so the next start is an ordinary one. */
+    /* The new file has what could be read, so the next start is an ordinary one. */
     journal = journal_free(journal);
     free(error);
     assert_int_equal(open_journal(f, &journal, &error), 0);
@@ -202,7 +202,7 @@ static void test_corrupt(void **state)
 #undef CORRUPT
 }
 
-/* What is noted is in the file, is read again, and outlives a compaction. */
+/* A fence that is noted is in the file, is read again, and survives a compaction. */
 static void test_fences(void **state)
 {
     Fixture *f = *state;
@@ -227,7 +227,7 @@ static void test_fences(void **state)
     memory.memory = true;
     memory.dropin = false;
     memory.before = fixture_mask(f, "0-1");
-    for (unsigned i = 0; i < 2; i++) { /* the second time nothing new is said */
+    for (unsigned i = 0; i < 2; i++) { /* the second round adds no lines */
         assert_int_equal(journal_note_fence(journal, &cpus), 0);
         assert_int_equal(journal_note_fenced(journal, "x.service", false, fixture_mask(f, "0-3")), 0);
         assert_int_equal(journal_note_fenced(journal, "x.service", false, fixture_mask(f, "4-7")), 0);
@@ -243,7 +243,7 @@ static void test_fences(void **state)
     assert_int_equal(journal_fence(journal, "x.service", true)->n_given, 1);
     assert_null(journal_fence(journal, "y.service", false));
 
-    /* Another value before: the sets that it got stay known. */
+    /* With another value before, the sets already given stay known. */
     cpus.before = fixture_mask(f, "1");
     assert_int_equal(journal_note_fence(journal, &cpus), 0);
     assert_int_equal(journal_fence(journal, "x.service", false)->n_given, 2);
@@ -257,7 +257,7 @@ static void test_fences(void **state)
     assert_int_equal(journal->n_fences, 0);
 }
 
-/* What was written before is not lost with the file, whoever takes it away. */
+/* Earlier entries are not lost when somebody removes or cuts the file. */
 static void test_lost(void **state)
 {
     static const char both[] = HEADER
@@ -299,7 +299,7 @@ static void test_too_large(void **state)
     CLEANUP_FREE char *error = NULL;
     int fd;
 
-    /* A hole costs no room on the disk. */
+    /* A hole takes no space on the disk. */
     fixture_write_journal(f, HEADER BODY, strlen(HEADER BODY));
     fd = open(f->journal, O_WRONLY | O_CLOEXEC);
     assert_int_equal(ftruncate(fd, (off_t)JOURNAL_FILE_MAX + 1), 0);
@@ -371,7 +371,7 @@ static void test_not_trusted(void **state)
     assert_refused(f, -ENOENT, "cannot open its directory");
 }
 
-/* As root only. */
+/* As root only: chown(2). */
 static void test_foreign_owner(void **state)
 {
     Fixture *f = *state;
@@ -395,7 +395,7 @@ static void test_no_boot_id(void **state)
     assert_string_equal(error, "/proc/sys/kernel/random/boot_id: cannot be read: No such file or directory");
 }
 
-/* A damaged journal is not lost by a crash while it is being dealt with, nor by a full directory. */
+/* Neither a crash while a damaged journal is replaced, nor a directory in the way of the new file, loses it. */
 static void test_replace_fails(void **state)
 {
     Fixture *f = *state;
@@ -414,7 +414,7 @@ static void test_replace_fails(void **state)
     assert_file(f, "journal", HEADER);
 }
 
-/* It stays in force as long as nobody writes anything. */
+/* "Kept" stays in force until something else is written. */
 static void test_kept(void **state)
 {
     Fixture *f = *state;
@@ -445,8 +445,8 @@ static void test_kept(void **state)
     assert_false(last->kept);
 }
 
-/* Who only reads changes nothing: not a damaged one, not one of another boot, not one that a crash left with two
- * names. */
+/* Opening for reading changes nothing: no damaged file, none of another boot, and none that a crash left with
+ * two names. */
 static void test_reading(void **state)
 {
     static const char other[] = "journal version=1 boot=\"other\"\n" BODY;
@@ -473,20 +473,20 @@ static void test_reading(void **state)
     assert_non_null(strstr(error, "mode 0666"));
 }
 
-/* What a crash leaves after each step of putting a damaged journal aside. The next start takes everything in, and
- * puts it aside. */
+/* What a crash leaves after each step of putting a damaged journal aside. The next start reads everything,
+ * and puts the damaged file aside. */
 static void test_put_aside_after_a_crash(void **state)
 {
     static const struct {
-        const char *fresh, *corrupt; /* NULL: there is none */
+        const char *fresh, *corrupt; /* NULL: no such file */
         bool linked;
     } crashes[] = {
         {.fresh = ""},                          /* created, nothing written */
-        {.fresh = HEADER "process pid=1"},      /* written in part */
+        {.fresh = HEADER "process pid=1"},      /* partly written */
         {.fresh = HEADER, .corrupt = "before"}, /* written, beside one put aside earlier */
-        {.fresh = HEADER},                      /* and that one is gone */
+        {.fresh = HEADER},                      /* and that one was removed */
         {.fresh = HEADER, .linked = true},      /* the damaged one has both names */
-        {.linked = true},                       /* a full disk after that */
+        {.linked = true},                       /* then the disk was full */
     };
     Fixture *f = *state;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Who inherited a mask and who was given it by its user. Process 100, a child of the shell 90, lives on 0-3 of eight
- * CPUs. Everything is put back after a crash, unless a test says otherwise. */
+/* Telling inherited masks from masks that a user set. Process 100, a child of the shell 90, lives on CPUs 0-3
+ * of eight. Everything is restored after a crash, unless a test says otherwise. */
 
 #include "fixture.h"
 
@@ -19,7 +19,7 @@ static int setup(void **state)
         !act_record_add_process(f->record, 90, 1, 90, "0-7") || !act_record_fork(f->record, 90, 100))
         return -1;
     act_record_advance(f->record, 10);
-    /* Born before 100 gets its mask, of the same session, and pinned: not even a tie. */
+    /* Born before 100 got its mask, in the same session, and pinned: must stay pinned. */
     if (!act_record_fork(f->record, 90, 95) || !act_record_fork(f->record, 95, 96) ||
         !act_record_pin(f->record, 96, "0-3"))
         return -1;
@@ -32,7 +32,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* fork, setsid, fork; those in between end. */
+/* fork, setsid, fork; the processes in between end. */
 static void daemonize(Fixture *f, pid_t creator, pid_t pid)
 {
     assert_true(act_record_fork(f->record, creator, pid - 1));
@@ -56,22 +56,22 @@ static void crash_and_restore(Fixture *f)
     assert_masks(f, "100=0-7 96=0-3");
 }
 
-/* Born when no daemon looked, of the session and group of 100, by a shell that lives. */
+/* Born while no daemon looked, in the session and group of 100, to a shell that still lives. */
 static void test_innocent(void **state)
 {
     Fixture *f = *state;
 
     fixture_fork_pinned(f->record, 90, 200, "0-3");
-    assert_true(act_record_fork(f->record, 90, 210)); /* its own session */
+    assert_true(act_record_fork(f->record, 90, 210)); /* in a session of its own */
     act_record_set_session(f->record, 210, 210);
     assert_true(act_record_pin(f->record, 210, "0-3"));
-    assert_true(act_record_fork(f->record, 200, 220)); /* and a child */
-    assert_true(act_record_fork(f->record, 100, 300)); /* an heir beside them */
+    assert_true(act_record_fork(f->record, 200, 220)); /* with a child */
+    assert_true(act_record_fork(f->record, 100, 300)); /* beside them, one that did inherit */
     crash_and_restore(f);
     assert_masks(f, "200=0-3 210=0-3 220=0-3 300=0-7");
 }
 
-/* The same, when 100 has ended meanwhile and it cannot be its child any more. */
+/* The same when 100 has ended meanwhile, so that the process cannot be its child. */
 static void test_innocent_later(void **state)
 {
     Fixture *f = *state;
@@ -84,7 +84,7 @@ static void test_innocent_later(void **state)
     assert_masks(f, "200=0-3 300=0-7");
 }
 
-/* A chain of processes, in other cgroups by now, seen while its last but one is ending. */
+/* A chain of processes that moved to other cgroups, seen while the last but one is ending. */
 static void test_ending(void **state)
 {
     Fixture *f = *state;
@@ -100,8 +100,8 @@ static void test_ending(void **state)
     assert_mask(f, 202, "0-7");
 }
 
-/* The last but one is exiting, and stays so while hundreds of others run: its child is judged without it, by its own
- * cgroups, as there is nothing else. */
+/* The last but one is exiting, and may stay so while hundreds of others run. Its child is judged without it,
+ * by its own cgroups, as nothing else is left. */
 static void test_exiting(void **state)
 {
     Fixture *f = *state;
@@ -134,7 +134,7 @@ static void test_daemon(void **state)
     assert_masks(f, "201=0-7 202=0-7 203=0-7");
 }
 
-/* One in other cgroups, which inherited what the user of its parent chose. */
+/* A daemon in other cgroups that inherited what its parent's user chose. */
 static void test_daemon_of_others(void **state)
 {
     Fixture *f = *state;
@@ -147,7 +147,8 @@ static void test_daemon_of_others(void **state)
     assert_mask(f, 201, "0-3");
 }
 
-/* Where cgroups say something, a session of its own is tie enough; in the roots it is not. */
+/* In cgroups other than the roots, the same place is evidence enough for a process in a session of its own;
+ * in the roots it is not. */
 static void test_place(void **state)
 {
     Fixture *f = *state;
@@ -165,18 +166,18 @@ static void test_place(void **state)
     assert_masks(f, "201=0-7 211=0-3");
 }
 
-/* A session whose leader lives was begun by that one: what holds for it, holds for those it bore. */
+/* A living session leader began its session, so what holds for the leader holds for processes of the session. */
 static void test_leader(void **state)
 {
     Fixture *f = *state;
 
-    /* 210 leads, 211 bears 212 and ends. */
+    /* 210 leads the session; 211 forks 212 and ends. */
     assert_true(act_record_fork(f->record, 90, 210));
     act_record_set_session(f->record, 210, 210);
     assert_true(act_record_fork(f->record, 210, 211));
     fixture_fork_pinned(f->record, 211, 212, "0-3");
     act_record_exit(f->record, 211);
-    /* The same from 100. */
+    /* The same, descending from 100. */
     assert_true(act_record_fork(f->record, 100, 220));
     act_record_set_session(f->record, 220, 220);
     assert_true(act_record_fork(f->record, 220, 221));
@@ -186,16 +187,17 @@ static void test_leader(void **state)
     assert_masks(f, "212=0-3 222=0-7");
 }
 
-/* Orphans of a container are adopted by its first process, others by one that is known by their session. */
+/* The first process of a container adopts its orphans. Other adopters are known by the session of the
+ * orphans. */
 static void test_reapers(void **state)
 {
     Fixture *f = *state;
 
     assert_true(act_record_fork(f->record, 90, 110));
     act_record_set_first(f->record, 110);
-    assert_true(act_record_fork(f->record, 110, 120)); /* of the group of 100, and an orphan as it seems */
+    assert_true(act_record_fork(f->record, 110, 120)); /* in the group of 100, and apparently an orphan */
     assert_true(act_record_pin(f->record, 120, "0-3"));
-    assert_true(act_record_fork(f->record, 90, 130)); /* the same without it being the first */
+    assert_true(act_record_fork(f->record, 90, 130)); /* the same without being the first process */
     fixture_fork_pinned(f->record, 130, 140, "0-3");
     act_record_set_session(f->record, 130, 130);
     fixture_fork_pinned(f->record, 130, 150, "0-3");
@@ -203,7 +205,7 @@ static void test_reapers(void **state)
     assert_masks(f, "120=0-7 140=0-7 150=0-3");
 }
 
-/* Seen while who bore it lived: not forgotten when nothing ties it any more. */
+/* Seen while its parent lived: remembered when nothing else shows its descent any more. */
 static void test_heir_is_remembered(void **state)
 {
     Fixture *f = *state;
@@ -216,7 +218,7 @@ static void test_heir_is_remembered(void **state)
     assert_true(act_record_fork(f->record, 200, 220));
     crash_and_restore(f);
     assert_mask(f, 200, "0-7");
-    assert_mask(f, 210, "0-3"); /* nobody saw it: a limit */
+    assert_mask(f, 210, "0-3"); /* never seen alive with its parent: a known limit */
     assert_mask(f, 220, "0-7");
 }
 
@@ -232,7 +234,7 @@ static void test_stranger_is_remembered(void **state)
     text = fixture_journal(f);
     assert_non_null(strstr(text, "\nstranger pid=200 start=1030\n"));
     assert_null(strstr(strstr(text, "\nstranger") + 1, "\nstranger"));
-    /* So is who is born of it. */
+    /* Its child is a stranger, too. */
     assert_true(act_record_fork(f->record, 200, 220));
     born(f, 220);
     assert_true(journal_is_stranger(f->act->journal, 220, 1030));
@@ -243,7 +245,7 @@ static void test_stranger_is_remembered(void **state)
     assert_masks(f, "200=0-3 210=0-3 220=0-3");
 }
 
-/* Met while a daemon is in the making: what bore it is an orphan that nothing ties, and ends a moment later. */
+/* Seen while a process becomes a daemon: the parent is an orphan with no evidence, and ends a moment later. */
 static void test_undecided(void **state)
 {
     Fixture *f = *state;
@@ -257,7 +259,7 @@ static void test_undecided(void **state)
     assert_false(fixture_wrote(f, "pid=200 "));
     act_record_exit(f->record, 199);
     assert_int_equal(act_follow_births(f->act, NULL, 0), 0);
-    for (unsigned i = 0; i < 8; i++) /* it is asked about less and less often */
+    for (unsigned i = 0; i < 8; i++) /* the intervals between attempts grow */
         assert_int_equal(act_follow_births(f->act, NULL, 0), 0);
     assert_true(fixture_wrote(f, "\nprocess pid=200 "));
     act_record_detach(f->record, 200);
@@ -265,7 +267,7 @@ static void test_undecided(void **state)
     assert_mask(f, 200, "0-7");
 }
 
-/* One that stays undecided is not looked at for ever. */
+/* A process that stays undecided is not looked at for ever. */
 static void test_undecided_for_long(void **state)
 {
     Fixture *f = *state;
@@ -281,7 +283,7 @@ static void test_undecided_for_long(void **state)
     assert_int_equal(f->act->n_undecided, 0);
 }
 
-/* Whose mask is not ours is nobody's business, and what is whole neither. */
+/* Processes whose mask is not ours are ignored, and so is one that is in the journal already. */
 static void test_births_of_others(void **state)
 {
     Fixture *f = *state;
@@ -296,7 +298,8 @@ static void test_births_of_others(void **state)
     assert_int_equal(f->act->journal->n_lines, n);
 }
 
-/* Heirs, and heirs of heirs, are put back with the one they have it from, unless they have a home of their own. */
+/* Heirs, and heirs of heirs, are restored with the process they inherited from, unless they have a home of
+ * their own. */
 static void test_release(void **state)
 {
     Fixture *f = *state;
@@ -318,7 +321,7 @@ static void test_release(void **state)
     assert_mask(f, 220, "0-7");
 }
 
-/* The one it has the mask from has ended: it goes with others of that group, with which it would not have gone
+/* Its parent has ended: it is restored with another member of the group, with which it would not have been
  * before. */
 static void test_release_of_the_rest(void **state)
 {
@@ -342,14 +345,15 @@ static void test_release_of_the_rest(void **state)
     assert_mask(f, 210, "0-7");
 }
 
-/* What is put back has children that nobody met. Their parent has another mask then, and is known by the journal. */
+/* A process that is being restored has children that were never seen. By then it has another mask, but the
+ * journal knows it. */
 static void bear_late(void *userdata, ActRecord *record, ActRecordOp op, TaskKey task)
 {
     bool *done = userdata;
 
     if (op == ACT_RECORD_SET_MASK && task.tid == 201 && !*done) {
         *done = true;
-        assert_true(act_record_fork(record, 201, 150)); /* behind the sweep, by its number */
+        assert_true(act_record_fork(record, 201, 150)); /* a PID that the sweep has passed already */
         act_record_set_session(record, 150, 150);
         assert_true(act_record_fork(record, 201, 250));
         act_record_set_session(record, 250, 250);
@@ -369,10 +373,10 @@ static void test_children_of_restored(void **state)
     assert_masks(f, "201=0-7 150=0-7 250=0-7");
 }
 
-/* A member is given the home that it was born with, while the one that bore it ends, or it does itself. */
+/* A member is given the home that it was born with, while its parent or it itself ends. */
 typedef struct Ending {
     pid_t pid;
-    unsigned after; /* times that it was asked where it is */
+    unsigned after; /* number of times that its cgroups are asked for */
 } Ending;
 
 static void end(void *userdata, ActRecord *record, ActRecordOp op, TaskKey task)
@@ -402,7 +406,7 @@ static PlanOutcome give_home(Fixture *f, pid_t pid)
 static void test_parent_ends(void **state)
 {
     Fixture *f = *state;
-    Ending ending = {.pid = 201, .after = 2}; /* as a member, behind the question that is put to anybody */
+    Ending ending = {.pid = 201, .after = 2}; /* in the second question, which is for members */
 
     daemonize(f, 100, 201);
     act_record_set_session(f->record, 201, 201);
@@ -428,7 +432,7 @@ static void test_ends_itself(void **state)
     assert_false(fixture_wrote(f, "process pid=201 "));
 }
 
-/* A bound on what is kept. */
+/* The number of strangers kept is bounded. */
 static void test_many_strangers(void **state)
 {
     Fixture *f = *state;
@@ -455,7 +459,7 @@ static void test_texts(void **state)
     assert_int_not_equal(place_of_cgroups("3:cpuset:/\n0::/a\n"), place_of_cgroups("3:cpuset:/a\n0::/\n"));
 
     assert_false(place_is_first(""));
-    assert_false(place_is_first("Name:\ta\nNSpid:\t1\n")); /* of ours, which is known by its number */
+    assert_false(place_is_first("Name:\ta\nNSpid:\t1\n")); /* of our namespace: known by its PID */
     assert_true(place_is_first("Name:\ta\nNSpid:\t4711\t1\nNSpgid:\t4711\t1\n"));
     assert_false(place_is_first("Name:\ta\nNSpid:\t4711\t17\n"));
     assert_true(place_is_first("Name:\ta\nNSpid:\t4711\t17\t1\n"));

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What threads that move to one node share, and what walks do that share their blocks: in one thread, in turns. */
+/* What threads that move to one node share, and what walks that share their blocks do. All run in one thread,
+ * in turns. */
 
 #include "mover-walk-fixture.h"
 
 #define N_PASSES 4U
-#define RATE     (2 * MIB) /* a second: the burst is as much */
+#define RATE     (2 * MIB) /* a second; the burst is as much */
 
 /*
  * The gate
@@ -21,14 +22,14 @@ static void test_line(void **state)
     assert_int_equal(mover_gate_take(&gate, &first, RATE, BLOCK, now), 0);
     assert_int_equal(mover_gate_take(&gate, &first, RATE, BLOCK, now), 1000000);
     assert_int_equal(mover_gate_take(&gate, &second, RATE, RATE / 1000, now), 1001000);
-    /* There is enough for a small one, but it is not its turn. */
+    /* There is enough for the small one, but it is not its turn. */
     now += 500000;
     assert_int_equal(mover_gate_take(&gate, &second, RATE, RATE / 1000, now), 501000);
     now += 500000;
     assert_int_equal(mover_gate_take(&gate, &first, RATE, BLOCK, now), 0);
     assert_int_equal(mover_gate_take(&gate, &second, RATE, RATE / 1000, now), 1000);
 
-    /* Who leaves the line, or gives back, is followed by the next one at once. */
+    /* When a thread leaves the line, or gives back, the next one follows at once. */
     assert_int_equal(mover_gate_take(&gate, &first, RATE, BLOCK, now), 1001000);
     mover_gate_forgo(&gate, &second);
     mover_gate_forgo(&gate, &second);
@@ -38,7 +39,8 @@ static void test_line(void **state)
     mover_gate_done(&gate);
 }
 
-/* I5: whoever comes when, no more goes in any time than the burst and what the rate gives; and all of that does. */
+/* I5: in whatever order threads come, over any time they take no more than the burst plus rate * time, and
+ * they can take all of that. */
 static void test_rate_of_many(void **state)
 {
     MoverPass passes[N_PASSES] = {0};
@@ -62,7 +64,7 @@ static void test_rate_of_many(void **state)
     mover_gate_done(&gate);
 }
 
-/* The example of mover/gate.c. */
+/* The example in mover/gate.c. */
 static void test_room(void **state)
 {
     MoverPass passes[3] = {0};
@@ -111,7 +113,8 @@ static void step(WalkFixture *f, Lane *lane)
     assert_int_equal(outcome, MOVER_DONE);
 }
 
-/* A part of the order by up to `max` lanes, whose steps come in any order. Returns how many there were. */
+/* Carries out a part of the request with up to `max` lanes, which step in random order. Returns how many
+ * there were. */
 static uint32_t run_lanes(WalkFixture *f, uint32_t part, uint32_t n_parts, uint32_t max, uint64_t *seed,
                           MoverAccount *account)
 {
@@ -146,7 +149,7 @@ static uint32_t run_lanes(WalkFixture *f, uint32_t part, uint32_t n_parts, uint3
     return n;
 }
 
-/* However many parts and lanes: each block is asked for and moved once, each mapping refused once. */
+/* With any number of parts and lanes, each block is queried and moved once, and each mapping refused once. */
 static void test_once(void **state)
 {
     static const uint64_t sizes[] = {MIB / 16, 3 * MIB, 40 * MIB, 2 * MIB, 131 * MIB};
@@ -179,7 +182,7 @@ static void test_once(void **state)
         }
 }
 
-/* Not more lanes than blocks, and one for nothing. */
+/* No more lanes than blocks, and one if there is no block. */
 static void test_no_more_than_blocks(void **state)
 {
     WalkFixture *f = *state;
@@ -196,11 +199,11 @@ static void test_no_more_than_blocks(void **state)
         assert_int_equal(run_lanes(f, 0, 1, 4, &seed, &account), n);
         assert_int_equal(account.moved_bytes, n * BLOCK);
     }
-    /* Both blocks are the other part's. */
+    /* Both blocks belong to the other part. */
     assert_int_equal(run_lanes(f, (uint32_t)(HEAP / BLOCK + 1) % 2, 2, 4, &seed, &(MoverAccount){0}), 1);
 }
 
-/* S-RATE: the rate is the node's, however many move to it. */
+/* S-RATE: the rate is per node, however many lanes move to it. */
 static void test_rate_of_lanes(void **state)
 {
     const uint64_t rate = 64000000;

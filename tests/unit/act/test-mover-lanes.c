@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Several threads that move to one node for one order. */
+/* Several threads that move to one node for one migration request. */
 
 #include "mover-fixture.h"
 
-/* Two lanes each. */
+/* Two lanes for each node. */
 static int setup(void **state)
 {
     return mover_setup(state, "numa:4 core:2 pu:1");
 }
 
-/* Four. */
+/* Four lanes for each node. */
 static int setup_wide(void **state)
 {
     return mover_setup(state, "numa:4 core:16 pu:1");
@@ -26,7 +26,7 @@ static unsigned n_settled(MoverFixture *f)
     return n;
 }
 
-/* So many threads as the node has CPUs for, whose doings are one order's. */
+/* As many threads as the node has CPUs for, whose work adds up to one account. */
 static void check_lanes(MoverFixture *f, unsigned n_lanes)
 {
     MachineArea *heap = machine_add(&f->machine, HEAP, 128 * MIB, 0);
@@ -41,7 +41,8 @@ static void check_lanes(MoverFixture *f, unsigned n_lanes)
     assert_int_equal(result.outcome, MOVER_DONE);
     assert_int_equal(machine_count(&f->machine, heap, 1), heap->n_pages);
     assert_int_equal(result.account.moved_bytes, 128 * MIB);
-    /* Each block by samples, by what came along with its first page, and by its pages; each mapping once. */
+    /* Each block by samples, by the pages that came along with its first one, and page by page; each mapping
+     * once. */
     assert_int_equal(result.account.n_asked, (uint64_t)64 * (5 + 4) + heap->n_pages);
     assert_int_equal(result.account.refused_bytes[MOVER_REASON_FILE], 0x200000);
     assert_int_equal(n_settled(f), n_lanes);
@@ -60,15 +61,15 @@ static void test_lanes_wide(void **state)
     check_lanes(*state, MOVER_LANES_MAX);
 }
 
-/* With the CPUs of the node that memory leaves: every second thread is on those, and no more threads are on either
- * than without help. What comes next without it goes on without it. */
+/* With the CPUs of the node that memory leaves: every second thread runs there, and neither node has more
+ * threads than without help. The next request, without help, uses the node's own CPUs only. */
 static void check_help(MoverFixture *f, unsigned node_cpus, unsigned n_own, unsigned n_helping)
 {
     MachineArea *heap = machine_add(&f->machine, HEAP, 128 * MIB, 0);
     hwloc_bitmap_t help = hwloc_bitmap_alloc();
 
     assert_non_null(help);
-    assert_int_equal(hwloc_bitmap_set_range(help, 0, 1), 0); /* the second is the one it goes to */
+    assert_int_equal(hwloc_bitmap_set_range(help, 0, 1), 0); /* the second is the target node itself */
     f->machine.node_cpus = node_cpus;
     f->order.help_nodes = help;
     mover_set_hanging(f, true);
@@ -99,7 +100,7 @@ static void test_help_wide(void **state)
     check_help(*state, 16, MOVER_LANES_MAX / 2, MOVER_LANES_MAX / 2);
 }
 
-/* A thread for each block at most. */
+/* At most one thread for each block. */
 static void test_few_blocks(void **state)
 {
     MoverFixture *f = *state;
@@ -119,7 +120,7 @@ static void test_few_blocks(void **state)
     }
 }
 
-/* A small process is moved as a whole, by one. */
+/* A small process is moved as a whole, by one thread. */
 static void test_small_process(void **state)
 {
     MoverFixture *f = *state;
@@ -131,7 +132,7 @@ static void test_small_process(void **state)
     assert_int_equal(n_settled(f), 1);
 }
 
-/* However many there are: a block goes to the node its address says. */
+/* With any number of threads, a block goes to the node that its address determines. */
 static void test_nodes(void **state)
 {
     MoverFixture *f = *state;
@@ -153,7 +154,7 @@ static void test_nodes(void **state)
     }
 }
 
-/* Of memory that lies on two nodes in turns, what is elsewhere is shared out too. */
+/* If memory alternates between two nodes, the blocks that are elsewhere are shared out, too. */
 static void test_interleaved(void **state)
 {
     MoverFixture *f = *state;
@@ -167,12 +168,13 @@ static void test_interleaved(void **state)
     assert_int_equal(mover_await(f).account.moved_bytes, 128 * MIB);
 }
 
-/* What is under way counts as there: none moves into the headroom because another one has not filled it yet. */
+/* Memory in flight counts as arrived: no thread moves into the headroom because another has not filled the
+ * room yet. */
 static void test_headroom(void **state)
 {
     MoverFixture *f = *state;
     MachineArea *heap = machine_add(&f->machine, HEAP, 64 * MIB, 0);
-    /* Above the watermark: for a block and half of one. */
+    /* Above the watermark: room for one block and a half. */
     const uint64_t room = BLOCK + BLOCK / 2;
     MoverResult result;
 
@@ -205,7 +207,7 @@ static void test_cancel(void **state)
     assert_false(mover_readable(f));
 }
 
-/* A small order does not wait for the lanes of a large one to end. */
+/* A small request does not wait for the lanes of a large one to end. */
 static void test_turns(void **state)
 {
     mover_try_turns(*state, 2);
@@ -231,7 +233,7 @@ static void test_end_while_hanging(void **state)
     assert_int_equal(f->machine.n_moves, MOVER_LANES_MAX);
 }
 
-/* All that may be asked of the mover while threads move. */
+/* Calls everything that may be called while threads move. */
 static void look_on(MoverFixture *f, uint64_t id)
 {
     MoverStatistics statistics;
@@ -243,7 +245,7 @@ static void look_on(MoverFixture *f, uint64_t id)
     mover_tend(f->mover, 0);
 }
 
-/* Many orders at once, some of them taken back. */
+/* Many requests at once, some of them cancelled. */
 static void test_many(void **state)
 {
     MoverFixture *f = *state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What bounds an order's way through the memory of a process, and what ends it, on a machine in memory. */
+/* What limits a walk through the memory of a process, and what ends it, on a machine in memory. */
 
 #include "mover-walk-fixture.h"
 
@@ -13,7 +13,7 @@ static void test_headroom(void **state)
 {
     WalkFixture *f = *state;
     MachineArea *heap = machine_add(&f->machine, HEAP, 256 * MIB, 0);
-    /* The machine's watermark is 64 MiB, and a tenth of its node 1638.4 MiB. */
+    /* The watermark is 64 MiB, and a tenth of the node 1638.4 MiB. */
     const uint64_t keep = 64 * MIB + 16384 * MIB / 100 * 10;
 
     f->order.headroom_percent = 10;
@@ -24,7 +24,7 @@ static void test_headroom(void **state)
     assert_int_equal(f->account.moved_bytes, machine_count(&f->machine, heap, 1) * f->machine.page_bytes);
     assert_true(f->account.refused_bytes[MOVER_REASON_HEADROOM] > 0);
 
-    /* With the guard off it would have come. */
+    /* Without headroom all of it moves. */
     f->order.headroom_percent = 0;
     assert_int_equal(walk_run(f), MOVER_DONE);
     assert_int_equal(machine_count(&f->machine, heap, 1), heap->n_pages);
@@ -43,7 +43,7 @@ static void test_headroom_of_huge_pages(void **state)
     assert_int_equal(f->machine.free_bytes[1], 65 * MIB);
 }
 
-/* Cold page cache counts only where the order says so; so does what the group will grow by. */
+/* Cold page cache counts as room only if the request says so; the group's expected growth is kept free. */
 static void test_room_by_order(void **state)
 {
     WalkFixture *f = *state;
@@ -62,7 +62,7 @@ static void test_room_by_order(void **state)
     assert_int_equal(machine_count(&f->machine, heap, 1), heap->n_pages);
 }
 
-/* S-RATE: what all the memory takes at that rate, the burst off. */
+/* S-RATE: moving all the memory takes its size at that rate, minus the burst. */
 static void check_rate(WalkFixture *f, MachineArea *heap, uint64_t bytes_per_usec)
 {
     uint64_t bytes = heap->n_pages * f->machine.page_bytes,
@@ -86,13 +86,13 @@ static void test_rate(void **state)
         f->order.rate_bytes = 128000000;
         f->node.rate_bytes = 0;
         check_rate(f, heap, 128);
-        /* The lower one holds, the order's or the host's. */
+        /* The lower of the request's rate and the host's holds. */
         f->node.rate_bytes = 64000000;
         check_rate(f, heap, 64);
         f->order.rate_bytes = 0;
         check_rate(f, heap, 64);
     }
-    /* Both are off when they are 0. */
+    /* Both are off when 0. */
     memset(heap->node, 0, heap->n_pages);
     f->node.rate_bytes = 0;
     f->paused_usec = 0;
@@ -100,7 +100,7 @@ static void test_rate(void **state)
     assert_int_equal(f->paused_usec, 0);
 }
 
-/* Calls take what they should, whatever pages cost. */
+/* Calls take the time aimed at, whatever a page costs. */
 static void test_pace(void **state)
 {
     static const uint64_t costs[] = {1, 4, 50, 150};
@@ -113,7 +113,7 @@ static void test_pace(void **state)
         f->machine.page_usec = costs[i];
         assert_int_equal(walk_run(f), MOVER_DONE);
         assert_true(f->account.longest_usec <= 20000);
-        /* The blocked time is that of the copies, and most calls are long ones. */
+        /* The blocked time is that of the copies alone. */
         assert_int_equal(f->account.blocked_usec, heap->n_pages * costs[i]);
     }
 }
@@ -136,7 +136,7 @@ static void test_pace_of_huge_pages(void **state)
     assert_true(f->account.n_calls < 32);
 }
 
-/* Also where only some of what might be huge is. */
+/* Also where only some of the blocks are huge pages. */
 static void test_pace_of_mixed_pages(void **state)
 {
     WalkFixture *f = *state;
@@ -174,7 +174,7 @@ static void test_migrate(void **state)
     assert_int_equal(f->account.moved_bytes, (heap->n_pages - 3) * f->machine.page_bytes);
     assert_int_equal(f->account.refused_bytes[MOVER_REASON_SHARED], f->machine.page_bytes);
 
-    /* Nothing elsewhere: no call. */
+    /* Nothing is elsewhere: no call. */
     heap->flags[6] = 0;
     heap->node[6] = 1;
     assert_int_equal(walk_run(f), MOVER_DONE);
@@ -182,7 +182,7 @@ static void test_migrate(void **state)
     assert_int_equal(f->account.n_calls, 0);
 }
 
-/* Who is not small, or must not be moved as a whole, is moved the other way. */
+/* A process that is not small, or must not be moved as a whole, is moved page by page. */
 static void test_no_migrate(void **state)
 {
     WalkFixture *f = *state;
@@ -212,9 +212,7 @@ static void test_no_migrate(void **state)
     }
 }
 
-/*
- * What ends an order
- */
+/* What ends a request */
 
 static void test_gone(void **state)
 {
@@ -230,7 +228,7 @@ static void test_gone(void **state)
     assert_int_equal(f->machine.n_asks, 0);
 }
 
-/* What a call did to whoever has the number by then is not counted, and there is no other one. */
+/* What a call may have done to the next process with this PID is not counted, and no further call is made. */
 static void test_dies_meanwhile(void **state)
 {
     WalkFixture *f = *state;
@@ -250,7 +248,7 @@ static void test_dies_meanwhile(void **state)
     }
 }
 
-/* Whichever call is stopped at, what was done is told, and nothing is done after that. */
+/* After a cancel at any call, the account says what was done, and nothing more is done. */
 static void test_cancel_anywhere(void **state)
 {
     WalkFixture *f = *state;
@@ -267,13 +265,13 @@ static void test_cancel_anywhere(void **state)
         f->stop_after = i;
         f->machine.moved_bytes = 0;
         if (walk_run(f) != MOVER_CANCELLED)
-            break; /* the pace is another one by now */
+            break; /* the pace has changed by now */
         assert_int_equal(f->n_go_on, i + 1);
         assert_int_equal(f->account.moved_bytes, f->machine.moved_bytes);
     }
 }
 
-/* Each errno, in asking and in moving. */
+/* Each errno, of queries and of moves. */
 static void test_errors(void **state)
 {
     static const struct {
@@ -329,7 +327,7 @@ static void test_unreadable(void **state)
     assert_int_equal(f->error, -EMFILE);
 }
 
-/* A node that is no more has no watermark. */
+/* A node that does not exist has no watermark. */
 static void test_no_such_node(void **state)
 {
     WalkFixture *f = *state;
@@ -341,7 +339,7 @@ static void test_no_such_node(void **state)
     assert_int_equal(f->machine.n_moves, 0);
 }
 
-/* When the kernel says again and again that it has no memory, that is believed. */
+/* A kernel that says repeatedly that it has no memory is believed. */
 static long always_exhausted(void *context, pid_t pid, size_t n, void **pages, const int *nodes, int *status,
                              bool shared)
 {

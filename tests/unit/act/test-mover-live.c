@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The real calls, on a child of this test. With one node, memory is "moved" to where it is, which the kernel takes for
- * done; with several it really goes there and back. The child knows whether it is still what it was. */
+/* The real calls, on a child of this test. With one node, memory is "moved" to where it is, which the kernel
+ * reports as done. With several it really goes there and back. The child checks that its memory has kept its
+ * content. */
 
 #include "act/mover/walk.h"
 #include "base/root.h"
@@ -30,7 +31,7 @@ typedef struct Live {
     hwloc_bitmap_t to;
     MoverOrder order;
     pid_t child;
-    int go; /* closed: the child looks at its memory and ends */
+    int go; /* closed: the child checks its memory and ends */
 } Live;
 
 /*
@@ -77,9 +78,9 @@ static void child_main(int ready, int go)
     if (private == MAP_FAILED || shared == MAP_FAILED)
         _exit(3);
     end = (char *)private + PRIVATE_BYTES;
-    /* Half of it in huge pages, if there are any, and none made of the rest by the kernel meanwhile. What is locked is
-     * a mapping of its own and in the small half: of a huge page that two mappings share, the mover counts what it
-     * asked for, and all of it moves. */
+    /* Half of it in huge pages, if there are any; the kernel must not make others meanwhile. The locked page
+     * is a mapping of its own, and in the half of small pages: if two mappings shared a huge page, all of it
+     * would move, but the mover would count only what it asked for. */
     (void)madvise(private, PRIVATE_BYTES / 2, MADV_HUGEPAGE);
     (void)madvise(end - PRIVATE_BYTES / 2, PRIVATE_BYTES / 2, MADV_NOHUGEPAGE);
     fill(private, PRIVATE_BYTES, 1);
@@ -124,7 +125,7 @@ static void start_child(Live *live)
     live->order.start_ticks = start_of(live, live->child);
 }
 
-/* The child's memory is what it wrote. */
+/* Ends the child, whose memory must be as it was written. */
 static void end_child(Live *live)
 {
     int status;
@@ -141,7 +142,7 @@ static void end_child(Live *live)
  * Fixture
  */
 
-/* Whether pages may be asked for and moved here at all; containers forbid it. */
+/* Whether pages may be queried and moved here at all; containers forbid it. */
 static bool is_allowed(void)
 {
     static char page[4096];
@@ -187,7 +188,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* The first node with memory, after `after`; -1: there is none. */
+/* Returns the first node with memory after `after`; -1: there is none. */
 static int memory_node(const Live *live, int after)
 {
     for (uint32_t i = (uint32_t)(after + 1); i < live->topology->n_nodes; i++)
@@ -229,7 +230,7 @@ static void test_order(void **state)
     result = carry_out(live, memory_node(live, -1));
     assert_int_equal(result.outcome, MOVER_DONE);
     assert_true(result.account.n_asked > 0);
-    /* Programs, libraries and the kernel's own pages are in every process. */
+    /* Every process maps programs, libraries and pages of the kernel. */
     assert_true(result.account.refused_bytes[MOVER_REASON_FILE] > 0);
     assert_true(result.account.refused_bytes[MOVER_REASON_DEVICE] > 0);
     assert_int_equal(result.account.refused_bytes[MOVER_REASON_FOREIGN], 0);
@@ -241,12 +242,12 @@ static void test_order(void **state)
     end_child(live);
 }
 
-/* More than one, as what is isolated for a moment, by reclaim or compaction, is left to the next order, whether it is
- * said to be busy or not to be there at all. */
+/* Several requests: pages that reclaim or compaction isolates for a moment are left to the next one, whether
+ * the kernel reports them as busy or as absent. */
 #define ORDERS_MAX 200U
 #define QUIET      3U
 
-/* How much of what the child wrote is on a node, as the kernel says. */
+/* Returns how much of what the child wrote is on a node, according to the kernel. */
 static uint64_t bytes_on(const Live *live, int node)
 {
     char path[64], name[32], line[4096];
@@ -267,7 +268,7 @@ static uint64_t bytes_on(const Live *live, int node)
     return sum;
 }
 
-/* Carries out orders to this node until some in a row find nothing to be moved, and all is there. */
+/* Carries out requests to this node until several in a row find nothing to move, and all is there. */
 static void bring_all(Live *live, int node)
 {
     const struct timespec pause = {.tv_nsec = 10000000};
@@ -299,7 +300,7 @@ static void bring_all(Live *live, int node)
     assert_true(moved >= away);
 }
 
-/* Between two nodes; with one node, it is there already. */
+/* Between two nodes; with one node, the memory is there already. */
 static void test_there_and_back(void **state)
 {
     Live *live = *state;
@@ -316,7 +317,7 @@ static void test_there_and_back(void **state)
     end_child(live);
 }
 
-/* A number that is somebody else's by now, or nobody's, is not touched. */
+/* A PID that belongs to another process by now, or to none, is left alone. */
 static void test_gone(void **state)
 {
     Live *live = *state;
@@ -331,7 +332,7 @@ static void test_gone(void **state)
     assert_int_equal(carry_out(live, memory_node(live, -1)).outcome, MOVER_GONE);
 }
 
-/* One that has exited, but that nobody has waited for. */
+/* A process that has exited, and was not waited for. */
 static void test_zombie(void **state)
 {
     Live *live = *state;
@@ -354,7 +355,7 @@ static void no_pause(void *userdata, uint64_t usec)
 {
 }
 
-/* Everything is named to the kernel as if it were elsewhere: what is there already, it calls moved. */
+/* Names all pages to the kernel as if they were elsewhere. Those that are there already count as moved. */
 static MoverAccount walk_all(Live *live, uint32_t pages_limit, unsigned *ret_steps)
 {
     const WalkHost host = {.go_on = go_on, .pause = no_pause};
@@ -417,7 +418,7 @@ static uint64_t effective_capabilities(void)
     return data[0].effective | (uint64_t)data[1].effective << 32;
 }
 
-/* migrate_pages(2), by a thread that puts a capability down for it, and has it again after. */
+/* migrate_pages(2): the thread drops a capability for it, and regains it afterwards. */
 static void test_migrate(void **state)
 {
     Live *live = *state;
@@ -436,7 +437,7 @@ static void test_migrate(void **state)
     assert_int_equal(hwloc_bitmap_only(from, os_index), 0);
     assert_true(mover_ops_kernel.migrate_pages(&live->root_fd, pid, from, os_index) >= 0);
     assert_int_equal(effective_capabilities(), before);
-    /* There is no such node: the call's own error, and the capability is there again, too. */
+    /* There is no such node: the call's own error is returned, and the capability is regained, too. */
     assert_true(mover_ops_kernel.migrate_pages(&live->root_fd, pid, from, 4000) < 0);
     assert_int_equal(mover_ops_kernel.migrate_pages(&live->root_fd, pid, from, 1000000), -E2BIG);
     assert_int_equal(effective_capabilities(), before);
@@ -460,7 +461,7 @@ static void test_open_process(void **state)
     assert_int_equal(mover_ops_kernel.open_process(&live->root_fd, 1 << 22, own), -ESRCH);
 }
 
-/* What can be read of this machine makes sense. */
+/* What is read of this machine is plausible. */
 static void test_room(void **state)
 {
     Live *live = *state;
@@ -482,7 +483,7 @@ static void test_room(void **state)
     assert_true(high > 0 && high * 4096 < memory.total_bytes);
 }
 
-/* A thread of the mover keeps to its node and its nice value, and leaves ours alone. */
+/* A mover thread keeps to its node and nice value, and leaves those of this thread alone. */
 static void test_thread(void **state)
 {
     Live *live = *state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the mover reads, and how it reckons: mappings, mounts, room on a node, pace and rate. */
+/* Texts that the mover reads, and its arithmetic: mappings, mounts, room on a node, pace and rate. */
 
 #include "act/mover/pace.h"
 #include "act/mover/room.h"
@@ -81,9 +81,9 @@ static void test_kinds(void **state)
         {"00:0e 1", "anon_inode:[perf_event]", PAGE_KIND_DEVICE},
         {"00:08 5", "socket:[12]", PAGE_KIND_DEVICE},
         {"08:01 5", "/usr/lib/libc.so.6", PAGE_KIND_FILE},
-        {"00:1a 5", "/d/file", PAGE_KIND_FILE},   /* of a mount whose line is cut */
-        {"00:19 5", "/b/file", PAGE_KIND_FILE},   /* tmpfsx is no tmpfs */
-        {"00:2a 5", "/over/lay", PAGE_KIND_FILE}, /* in no list */
+        {"00:1a 5", "/d/file", PAGE_KIND_FILE},   /* of a mount whose line is cut off */
+        {"00:19 5", "/b/file", PAGE_KIND_FILE},   /* tmpfsx is not tmpfs */
+        {"00:2a 5", "/over/lay", PAGE_KIND_FILE}, /* of no mount listed */
     };
     CLEANUP(page_mounts_done) PageMounts mounts = mounts_of(mountinfo);
 
@@ -96,7 +96,7 @@ static void test_kinds(void **state)
         const char *text = line;
         PageMapping mapping;
 
-        /* What is written of a file that is mapped so is the process's own. */
+        /* Pages of a private writable mapping are the process's own once written. */
         if (i % ARRAY_SIZE(modes) == 0 && kind == PAGE_KIND_FILE)
             kind = PAGE_KIND_ANON;
         (void)snprintf(line, sizeof(line), "7f2c00000000-7f2c40000000 %s 00000000 %s      %s\n",
@@ -111,7 +111,7 @@ static void test_kinds(void **state)
     }
 }
 
-/* The last line may lack its end; what is not understood is told, and passed over. */
+/* The last line may lack its newline. Lines that are not understood are reported and skipped. */
 static void test_lines(void **state)
 {
     const char *text = "1000-2000 ---p 00000000 00:00 0\n"
@@ -169,7 +169,7 @@ static void test_meminfo(void **state)
     assert_int_equal(node_memory_parse("Node 1 MemTotal: 1 kB\nNode 1 MemFree: 1 kB\n", &memory), -EINVAL);
 }
 
-/* Nothing is guessed when one number is wrong. */
+/* No value is guessed when one number is wrong. */
 static void test_meminfo_broken(void **state)
 {
     static const char *const values[] = {"x", "-1", "1x", "", "99999999999999999999", "2000000000000000"};
@@ -252,7 +252,7 @@ static void test_room(void **state)
 
 static void test_pace(void **state)
 {
-    /* The example of the header of mover/pace.c. */
+    /* The example in the header of mover/pace.c. */
     assert_int_equal(mover_pace_next(64, 64, 100, 8192), 128);
     assert_int_equal(mover_pace_next(128, 128, 40000, 8192), 32);
     /* Just right. */
@@ -260,12 +260,12 @@ static void test_pace(void **state)
     /* Bounds. */
     assert_int_equal(mover_pace_next(64, 64, 0, 100), 100);
     assert_int_equal(mover_pace_next(1, 1, UINT64_MAX, 8192), 1);
-    /* A short call is no reason for longer ones, but for shorter ones. */
+    /* A call with few pages is no reason for longer calls, but may be one for shorter calls. */
     assert_int_equal(mover_pace_next(64, 10, 10, 8192), 64);
     assert_int_equal(mover_pace_next(64, 10, 50000, 8192), 2);
 }
 
-/* Calls come to take what they should, whatever a page costs, and never take longer than twice that. */
+/* Calls settle at the time aimed at, whatever a page costs, and never take longer than twice that. */
 static void test_pace_settles(void **state)
 {
     static const uint64_t costs[] = {1, 3, 40, 150};
@@ -295,18 +295,19 @@ static void test_bucket(void **state)
     assert_int_equal(mover_bucket_wait(&bucket, RATE, 1280000, now), 1000);
     assert_int_equal(mover_bucket_wait(&bucket, RATE, 1280000, now + 999), 1);
     assert_int_equal(mover_bucket_wait(&bucket, RATE, 1280000, now + 1000), 0);
-    /* It does not fill above the burst, and a clock that goes back fills nothing. */
+    /* It does not fill above the burst, and a clock that goes back adds nothing. */
     assert_int_equal(mover_bucket_wait(&bucket, RATE, 128000000, now + 3600000000), 0);
     assert_int_equal(mover_bucket_wait(&bucket, RATE, 1280000, 0), 1000);
-    /* A lower rate keeps only its own burst of what was saved up. */
+    /* Of what was saved up, a lower rate keeps only its own burst. */
     mover_bucket_take(&bucket, RATE, 0, now + 3600000000);
     mover_bucket_take(&bucket, RATE / 10, 12800000, now + 3600000000);
     assert_int_equal(mover_bucket_wait(&bucket, RATE / 10, 1280, now + 3600000000), 10);
-    /* However low the rate, a huge page fits. */
+    /* However low the rate, the burst holds one huge page. */
     assert_int_equal(mover_bucket_burst(1), 2 * MIB);
 }
 
-/* Over any time no more than burst + rate * time (I5): 16 GiB at 1280 MB a second take 13.4 s, the burst off. */
+/* I5: over any time no more than burst + rate * time. 16 GiB at 1280 MB a second take 13.4 s, minus the
+ * burst. */
 static void test_bucket_over_time(void **state)
 {
     const uint64_t total = 16384 * MIB, one = 2 * MIB;

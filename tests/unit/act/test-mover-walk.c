@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What an order's way through the memory of a process moves, and what refuses, on a machine in memory. */
+/* What a walk through the memory of a process moves, and what is refused, on a machine in memory. */
 
 #include "mover-walk-fixture.h"
 
@@ -18,15 +18,15 @@ static void test_small_pages(void **state)
     assert_int_equal(f->account.moved_bytes, 64 * MIB);
     assert_int_equal(f->account.n_huge, 0);
     assert_int_equal(walk_refused(f), 0);
-    /* Once more: nothing to do, and few questions. */
+    /* Once more: nothing to do, and few queries. */
     assert_int_equal(walk_run(f), MOVER_DONE);
     assert_int_equal(f->account.n_calls, 0);
     assert_int_equal(f->account.n_asked, 32 * 5);
-    /* Several do this at a time: what may have very much in it is read line by line. */
+    /* Several walks run at a time, so a file that may be very long is read line by line. */
     assert_in_range(f->machine.whole_max, 1, 4 * MIB);
 }
 
-/* A huge page is one question of nine and one name. */
+/* A huge page takes nine queries and one move. */
 static void test_huge_pages(void **state)
 {
     WalkFixture *f = *state;
@@ -41,7 +41,7 @@ static void test_huge_pages(void **state)
     assert_int_equal(walk_refused(f), 0);
 }
 
-/* What begins and ends inside of blocks, and has holes. */
+/* Areas that begin and end inside blocks, and have holes. */
 static void test_odd_pieces(void **state)
 {
     WalkFixture *f = *state;
@@ -61,7 +61,7 @@ static void test_odd_pieces(void **state)
     assert_int_equal(f->account.moved_bytes, (heap->n_pages - 2 + 2) * page);
 }
 
-/* Pages that alternate between nodes are not taken for a block that is all on one. */
+/* Pages that alternate between nodes are not taken for a block on one node. */
 static void test_interleaved(void **state)
 {
     WalkFixture *f = *state;
@@ -74,7 +74,7 @@ static void test_interleaved(void **state)
     assert_int_equal(f->account.moved_bytes, 32 * MIB);
 }
 
-/* What is on one of the nodes that will do stays. */
+/* Memory on any of the accepted nodes stays. */
 static void test_accepted_nodes(void **state)
 {
     WalkFixture *f = *state;
@@ -87,7 +87,7 @@ static void test_accepted_nodes(void **state)
     assert_int_equal(machine_count(&f->machine, heap, 1), heap->n_pages / 2);
 }
 
-/* S-ILV: each part moves its own blocks, by their address. */
+/* S-ILV: each part moves its own blocks, chosen by their address. */
 static void test_parts(void **state)
 {
     WalkFixture *f = *state;
@@ -101,7 +101,7 @@ static void test_parts(void **state)
     for (size_t i = 0; i < heap->n_pages; i++)
         assert_int_equal(heap->node[i], (i / per_block + first) % 2);
     assert_int_equal(f->account.moved_bytes, 16 * MIB);
-    /* One of them tells what cannot be moved. */
+    /* One of the parts reports what cannot be moved. */
     assert_int_equal(walk_run_part(f, 0, 2), MOVER_DONE);
     assert_int_equal(f->account.refused_bytes[MOVER_REASON_FILE], 0x4000);
 }
@@ -131,7 +131,7 @@ static void test_ranges(void **state)
     assert_int_equal(walk_refused(f), 0);
 }
 
-/* Ranges go each to its node, and what is sent there from another node of the order leaves that, too. */
+/* Each range goes to its own node, and also leaves another target node of the request for it. */
 static void test_sent(void **state)
 {
     WalkFixture *f = *state;
@@ -157,7 +157,7 @@ static void test_sent(void **state)
     }
 }
 
-/* What cannot be moved is refused by name, and left alone. */
+/* What cannot be moved is refused with a reason, and left alone. */
 static void test_kinds(void **state)
 {
     WalkFixture *f = *state;
@@ -182,7 +182,7 @@ static void test_kinds(void **state)
     assert_int_equal(f->account.n_asked, 2 * (5 + walk_pages(f, MIB)));
 }
 
-/* Without its mounts, what is on a tmpfs counts as a file. */
+/* Without mountinfo, memory on a tmpfs counts as a file. */
 static void test_no_mountinfo(void **state)
 {
     WalkFixture *f = *state;
@@ -193,9 +193,7 @@ static void test_no_mountinfo(void **state)
     assert_int_equal(f->account.refused_bytes[MOVER_REASON_FILE], 0x100000);
 }
 
-/*
- * What refuses
- */
+/* What is refused */
 
 static void test_pinned(void **state)
 {
@@ -208,16 +206,16 @@ static void test_pinned(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(pinned); i++)
         heap->flags[pinned[i]] = MACHINE_PINNED;
     assert_int_equal(walk_run(f), MOVER_DONE);
-    /* All but these came, though the kernel stopped at each of them. */
+    /* All others moved, although the kernel stopped at each of these. */
     assert_int_equal(machine_count(&f->machine, heap, 0), ARRAY_SIZE(pinned));
     assert_int_equal(f->account.moved_bytes, 64 * MIB - ARRAY_SIZE(pinned) * 4096);
     assert_int_equal(f->account.refused_bytes[MOVER_REASON_BUSY], ARRAY_SIZE(pinned) * 4096);
-    /* Tried three times in all, and no more: two pauses. */
+    /* Three attempts in all: two pauses. */
     assert_int_equal(f->paused_usec, (WALK_TRIES - 1) * WALK_AGAIN_USEC);
     assert_true(f->account.n_calls < 64);
 }
 
-/* The kernel speaks of a page that cannot be queued, and then stops because of one before it. */
+/* The kernel reports a page that cannot be queued, and then stops because of one before it. */
 static void test_pinned_before_others(void **state)
 {
     WalkFixture *f = *state;
@@ -233,7 +231,7 @@ static void test_pinned_before_others(void **state)
     assert_int_equal(f->account.refused_bytes[MOVER_REASON_SHARED], BLOCK / 4);
 }
 
-/* What was busy only for a moment comes later. */
+/* A page that was busy only for a moment moves later. */
 static void test_busy_for_a_moment(void **state)
 {
     WalkFixture *f = *state;
@@ -262,7 +260,7 @@ static void test_shared(void **state)
     assert_int_equal(walk_run(f), MOVER_DONE);
     assert_int_equal(machine_count(&f->machine, heap, 0), heap->n_pages);
     assert_int_equal(f->account.refused_bytes[MOVER_REASON_SHARED], 8 * MIB);
-    /* There is no use in trying that again. */
+    /* Trying that again would not help. */
     assert_int_equal(f->paused_usec, 0);
 
     f->order.shared = true;
@@ -271,7 +269,7 @@ static void test_shared(void **state)
     assert_int_equal(walk_refused(f), 0);
 }
 
-/* A huge page that is pinned refuses as a whole; its neighbours come. */
+/* A pinned huge page is refused as a whole; its neighbours move. */
 static void test_huge_pinned(void **state)
 {
     WalkFixture *f = *state;
@@ -287,7 +285,7 @@ static void test_huge_pinned(void **state)
     assert_int_equal(f->account.refused_bytes[MOVER_REASON_BUSY], BLOCK);
 }
 
-/* Naming each page of a huge one, where it is not seen that it is one, moves it once. */
+/* If each page of an unrecognized huge page is named, it still moves once. */
 static void test_huge_by_all_names(void **state)
 {
     WalkFixture *f = *state;
@@ -315,11 +313,9 @@ static void test_no_memory(void **state)
     assert_int_equal(walk_refused(f), 0);
 }
 
-/*
- * Anything
- */
+/* Random memory */
 
-/* Pages here and there, of all kinds; a huge page is of one kind. */
+/* Fills an area with pages on random nodes and with random flags; those of a huge page are the same. */
 static void fill_area(const WalkFixture *f, MachineArea *area, uint64_t *seed)
 {
     static const uint8_t flags[] = {MACHINE_PINNED, MACHINE_BUSY, MACHINE_SHARED};
@@ -335,7 +331,7 @@ static void fill_area(const WalkFixture *f, MachineArea *area, uint64_t *seed)
     }
 }
 
-/* Bytes elsewhere that have the flag. */
+/* Bytes elsewhere with the flag. */
 static uint64_t flagged(const WalkFixture *f, const MachineArea *area, unsigned flag)
 {
     size_t n = 0;
@@ -345,7 +341,7 @@ static uint64_t flagged(const WalkFixture *f, const MachineArea *area, unsigned 
     return n * f->machine.page_bytes;
 }
 
-/* Everything comes that can, what cannot is counted by its name, and the counts are those of the machine. */
+/* Whatever can move does, what cannot is counted under its reason, and the counts are those of the machine. */
 static void test_random(void **state)
 {
     WalkFixture *f = *state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Orders and threads, one for each node; more are in test-mover-lanes.c. */
+/* Migration requests and threads, one thread for each node; test-mover-lanes.c has more. */
 
 #include "mover-fixture.h"
 
@@ -47,7 +47,7 @@ static void test_order(void **state)
     assert_int_equal(statistics.n_unsettled, 0);
 }
 
-/* Several nodes: a thread each, one result. */
+/* Several nodes: a thread for each, one result. */
 static void test_several_nodes(void **state)
 {
     MoverFixture *f = *state;
@@ -65,7 +65,7 @@ static void test_several_nodes(void **state)
                         heap->n_pages / 32 * 11);
     assert_int_equal(f->machine.n_settled, 3);
 
-    /* Where it is now will do, also for two of the nodes; but not if it is to be striped over them. */
+    /* Memory on either of two target nodes stays; but not if it is to be striped over them. */
     assert_int_equal(hwloc_bitmap_clr(f->to, 3), 0);
     memset(heap->node, 1, heap->n_pages);
     (void)mover_order(f);
@@ -76,7 +76,7 @@ static void test_several_nodes(void **state)
     assert_int_equal(machine_count(&f->machine, heap, 2), heap->n_pages / 2);
 }
 
-/* Of several nodes the worst end counts, and what was done before it is told. */
+/* Of several nodes the worst outcome counts, and what was done before it is reported. */
 static void test_one_node_full(void **state)
 {
     MoverFixture *f = *state;
@@ -135,7 +135,7 @@ static void test_bad_orders(void **state)
     assert_int_equal(id, 77);
 }
 
-/* What is asked for while a call is under way comes back at once. */
+/* Calls return at once while a move is in progress. */
 static void test_nobody_waits(void **state)
 {
     MoverFixture *f = *state;
@@ -153,7 +153,7 @@ static void test_nobody_waits(void **state)
     mover_tend(f->mover, time_now_usec());
     assert_int_equal(mover_collect(f->mover, &result), 0);
 
-    /* Who has not begun ends at once, who has when its call is over. */
+    /* A request that has not begun ends at once; one that has, when its call returns. */
     assert_int_equal(mover_cancel(f->mover, second), 0);
     result = mover_await(f);
     assert_int_equal(result.id, second);
@@ -168,7 +168,7 @@ static void test_nobody_waits(void **state)
     assert_int_equal(result.account.moved_bytes, f->machine.moved_bytes);
 }
 
-/* Orders take turns: a small one does not wait for all of a large one. */
+/* Requests take turns: a small one does not wait for all of a large one. */
 static void test_turns(void **state)
 {
     mover_try_turns(*state, 1);
@@ -209,7 +209,7 @@ static void test_hanging_call(void **state)
     mover_try_hanging(*state, 1);
 }
 
-/* There is an end to that. */
+/* The number of threads given up is limited. */
 static void test_all_hang(void **state)
 {
     MoverFixture *f = *state;
@@ -231,7 +231,7 @@ static void test_all_hang(void **state)
     assert_int_equal(mover_await(f).outcome, MOVER_DONE);
 }
 
-/* The end of the mover does not wait for a call that hangs; what it uses is left to it. */
+/* Freeing the mover does not wait for a call that hangs, and leaves it what it uses. */
 static void test_end_while_hanging(void **state)
 {
     MoverFixture *f = *state;
@@ -244,12 +244,12 @@ static void test_end_while_hanging(void **state)
     f->mover = mover_free(f->mover);
     mover_set_hanging(f, false);
     mover_await_no_threads(f);
-    /* It came back, took note of what was done, and went. */
+    /* The thread came back, recorded what was done, and ended. */
     assert_int_equal(f->machine.n_moves, 1);
 }
 
-/* Nor for a thread that has not begun yet: on a busy machine it may have been off its CPU all the while. It then
- * finds its CPUs although the topology is gone, and moves nothing. */
+/* Nor does it wait for a thread that has not begun: on a busy machine it may have been without a CPU all the
+ * while. The thread then finds its CPUs although the topology is gone, and moves nothing. */
 static void test_end_while_settling(void **state)
 {
     MoverFixture *f = *state;
@@ -277,7 +277,7 @@ static void test_end_in_the_midst(void **state)
     f->mover = mover_free(f->mover);
 }
 
-/* A thread that cannot have its CPUs or its nice value moves all the same. */
+/* A thread that cannot get its CPUs or its nice value moves memory all the same. */
 static void test_unsettled(void **state)
 {
     MoverFixture *f = *state;
@@ -347,7 +347,7 @@ int main(void)
     };
     struct rlimit files;
 
-    /* An order has a descriptor, and the daemon as many as it may. */
+    /* Each request takes a descriptor, and the daemon raises its limit to the hard one. */
     if (getrlimit(RLIMIT_NOFILE, &files) < 0)
         return 1;
     files.rlim_cur = files.rlim_max;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The orders of plans, on a mover over a machine in memory. */
+/* The migration requests of plans, on a mover over a machine in memory. */
 
 #include "../machine.h"
 #include "act/orders.h"
@@ -84,7 +84,7 @@ static void test_order(void **state)
     assert_int_equal(orders_look(f->orders, 0, &news), 0);
 }
 
-/* What the plan says of room counts, and so does the page cache. */
+/* The plan's reserve is kept, and the page cache counts as room. */
 static void test_limits(void **state)
 {
     Fixture *f = *state;
@@ -100,7 +100,7 @@ static void test_limits(void **state)
     assert_int_equal(await(f).result.outcome, MOVER_DONE);
 }
 
-/* One order for a process; what is moved meanwhile is told once. */
+/* One request for a process; progress is reported once. */
 static void test_under_way(void **state)
 {
     Fixture *f = *state;
@@ -115,7 +115,8 @@ static void test_under_way(void **state)
     assert_int_equal(news.moved_bytes, 0);
     assert_int_equal(orders_look(f->orders, 1, &news), 0);
 
-    orders_cancel(f->orders, (TaskKey){.pid = MACHINE_PID, .start_ticks = MACHINE_START + 1}); /* nobody's */
+    orders_cancel(f->orders,
+                  (TaskKey){.pid = MACHINE_PID, .start_ticks = MACHINE_START + 1}); /* of another process */
     orders_cancel(f->orders, f->action.subject);
     (void)pthread_mutex_lock(&f->machine.lock);
     f->machine.hanging = false;

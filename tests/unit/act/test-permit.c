@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Whether a daemon may place: by its capabilities, and by what /proc shows. */
+/* Whether a daemon may place processes, by its capabilities and by what /proc shows. */
 
 #include "../temp-tree.h"
 #include "act/act.h"
@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Leaves only these in effect. Returns whether they are. */
+/* Makes only these capabilities effective. Returns whether they are. */
 static bool leave(unsigned a, unsigned b)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -24,7 +24,7 @@ static bool leave(unsigned a, unsigned b)
     return data[0].effective == (CAP_TO_MASK(a) | CAP_TO_MASK(b));
 }
 
-/* As when the kernel shows this as the options of the mount of /proc. */
+/* Judges as if these were the mount options of /proc. */
 static const char *judge(const char *options)
 {
     char *directory = test_tree_new(), text[256];
@@ -63,7 +63,7 @@ static void test_hidden(void **state)
         {"rw,gid=7,hidepid=invisible", true},
         {"rw,gid=7,hidepid=2", true},
         {"rw,gid=7,hidepid=noaccess,subset=pid", true},
-        /* Who is in the group sees everything, except by the strictest of the modes. */
+        /* Members of the group see everything, except in the strictest mode. */
         {"rw,gid=9,hidepid=invisible", false},
         {"rw,gid=9,hidepid=ptraceable", true},
         {"rw,hidepid=4", true},
@@ -76,7 +76,7 @@ static void test_hidden(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
         if ((judge(cases[i].options) != NULL) != cases[i].hides)
             fail_msg("%s", cases[i].options);
-    /* With the right to see them it does not matter. */
+    /* With CAP_SYS_PTRACE it does not matter. */
     if (leave(CAP_SYS_NICE, CAP_SYS_PTRACE))
         assert_null(judge("rw,hidepid=4"));
 }

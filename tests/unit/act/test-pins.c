@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Threads that their user pinned to exactly the mask they are to get. Process 100 has threads 100, 101 and 102. */
+/* Threads that their user pinned to exactly the mask they are to get. Process 100 has threads 100, 101 and
+ * 102. */
 
 #include "fixture.h"
 
@@ -24,7 +25,7 @@ static void test_thread(void **state)
     assert_masks(f, "100=0-7 101=0-3 102=0-7");
 }
 
-/* The first thread, too: those born later are like the others. */
+/* The first thread is pinned, too: threads born later get the mask of the others. */
 static void test_first_thread(void **state)
 {
     Fixture *f = *state;
@@ -44,7 +45,8 @@ static void pin_all(Fixture *f, const char *mask)
         assert_true(act_record_pin(f->record, tid, mask));
 }
 
-/* All of it: one line will do. The plan takes it for one that was born so, but who bore it is another's. */
+/* The whole process is pinned: one line is enough. The plan takes the mask for inherited, but the process's
+ * parent is not ours. */
 static void test_process(void **state)
 {
     Fixture *f = *state;
@@ -70,14 +72,15 @@ static void test_process(void **state)
     assert_true(fixture_wrote(f, " original=0-3 whole=no\nmask "));
     assert_false(fixture_wrote(f, "\nthread "));
 
-    /* It goes where the others go, and comes back to what its user chose. */
+    /* It moves with the others, and returns to its user's choice. */
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-3", "4-7", -1), PLAN_OUTCOME_DONE);
     assert_mask(f, 102, "4-7");
     fixture_restore(f, 3, 0);
     assert_masks(f, "100=0-3 102=0-3");
 }
 
-/* A home that a thread was pinned to comes later, and so does a lent CPU that makes a mask of ours like its own. */
+/* The home that a thread was pinned to comes later; so does a lent CPU that makes a mask of ours equal to the
+ * thread's. */
 static void test_later_masks(void **state)
 {
     Fixture *f = *state;
@@ -92,7 +95,7 @@ static void test_later_masks(void **state)
     assert_masks(f, "100=0-7 101=4-7 102=0-4");
 }
 
-/* Managed, released, pinned to the home that was, and managed again. */
+/* Managed, released, pinned to the former home, and managed again. */
 static void test_again(void **state)
 {
     Fixture *f = *state;
@@ -107,7 +110,7 @@ static void test_again(void **state)
     assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 100, 0, NULL, NULL, -1), PLAN_OUTCOME_DONE);
     assert_masks(f, "100=0-7 101=0-3");
 
-    /* And once more, when it is as wide as the others. */
+    /* Once more, when it is as wide as the others. */
     assert_true(act_record_pin(f->record, 101, "0-7"));
     f->world.n_tasks = 0;
     see(f);
@@ -116,7 +119,7 @@ static void test_again(void **state)
     assert_mask(f, 101, "0-7");
 }
 
-/* One that changed its mind since it was looked at, and one that ended. */
+/* One thread changed its mask after the World was read, another one ended. */
 static void test_looked_at_again(void **state)
 {
     Fixture *f = *state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Putting back after a crash, and whom an inherited mask is taken from. Process 100 lives on 0-3 of eight CPUs. */
+/* Restoring after a crash, and whose inherited masks are restored. Process 100 lives on CPUs 0-3 of eight. */
 
 #include "fixture.h"
 
@@ -13,7 +13,7 @@ static int setup(void **state)
     Fixture *f = fixture_new(state);
 
     fixture_start(f);
-    /* An elder of the same session that happens to have the same mask. */
+    /* An older process of the same session, which happens to have the same mask. */
     if (!act_record_add_process(f->record, 90, 1, 100, "0-3"))
         return -1;
     act_record_advance(f->record, 10);
@@ -34,7 +34,7 @@ static void test_threads(void **state)
     fixture_recover(f, 2, 1);
     assert_masks(f, "100=0-7 101=2 102=0-7 90=0-3");
 
-    /* It is forgotten now. */
+    /* It is no longer in the journal. */
     assert_true(act_record_pin(f->record, 100, "0-3"));
     fixture_recover(f, 0, 0);
     assert_mask(f, 100, "0-3");
@@ -53,7 +53,7 @@ static void assert_leftover(Fixture *f, size_t n_threads, bool kept)
     assert_int_equal(leftover.kept, kept);
 }
 
-/* Who may only look counts whom a restore would put back. */
+/* A reader that changes nothing counts what a restore would put back. */
 static void test_leftover(void **state)
 {
     Fixture *f = *state;
@@ -87,8 +87,8 @@ static void test_children(void **state)
     assert_true(act_record_clone(f->record, 200, 201));
     assert_true(act_record_fork(f->record, 200, 210)); /* a grandchild in a session of its own */
     act_record_detach(f->record, 210);
-    assert_true(act_record_fork(f->record, 210, 211)); /* and its child, by descent */
-    assert_true(act_record_fork(f->record, 100, 220)); /* an orphan, of the group */
+    assert_true(act_record_fork(f->record, 210, 211)); /* and its child */
+    assert_true(act_record_fork(f->record, 100, 220)); /* an orphan of the group */
     act_record_exit(f->record, 220);
     assert_true(act_record_fork(f->record, 200, 230));
     assert_true(act_record_fork(f->record, 100, 240)); /* pinned by its user */
@@ -97,7 +97,7 @@ static void test_children(void **state)
 
     fixture_recover(f, 5, 0);
     assert_masks(f, "200=0-7 201=0-7 230=0-7 240=1 300=0-3 90=0-3");
-    /* Nothing ties a daemon to where it came from: a known limit. */
+    /* Nothing shows where a daemon came from: a known limit. */
     assert_masks(f, "210=0-3 211=0-3");
 }
 
@@ -108,7 +108,7 @@ static void test_parent_gone(void **state)
     assert_true(act_record_fork(f->record, 100, 200));
     act_record_advance(f->record, 10);
     act_record_exit(f->record, 100);
-    /* The number is used again, by somebody who likes the same CPUs. */
+    /* The PID is used again, by a process pinned to the same CPUs. */
     assert_true(act_record_add_process(f->record, 100, 1, 100, "0-3"));
     assert_true(act_record_fork(f->record, 100, 501));
     fixture_recover(f, 1, 0);
@@ -155,7 +155,7 @@ static void test_failure_stays(void **state)
     assert_mask(f, 100, "0-7");
 }
 
-/* The CPUs it had are no more; it gets all instead. */
+/* The CPUs of its original mask are gone: it gets all instead. */
 static void test_original_gone(void **state)
 {
     Fixture *f = *state;
@@ -168,7 +168,7 @@ static void test_original_gone(void **state)
     assert_mask(f, 400, "0-5");
 }
 
-/* What a kernel before 6.2 shows of a thread that was put back while CPU 5 was offline. */
+/* The mask that a kernel before 6.2 shows for a thread restored while CPU 5 was offline. */
 static int get_cut_mask(void *context, TaskKey task, hwloc_bitmap_t ret)
 {
     int r = act_ops_record.get_mask(context, task, ret);
@@ -183,9 +183,9 @@ static bool wants_anybody(void *userdata, pid_t pid, const char *workload)
     return pid > 0;
 }
 
-/* Released while a CPU is offline, which a kernel before 6.2 takes from the mask and never gives back, or only just
- * online and not in the cpusets yet: then it is in the list of those that are online. It is not taken for its user's
- * choice when it is online again. */
+/* Released while a CPU is offline, which a kernel before 6.2 takes from the mask for good; or only just
+ * online, when it is in the list of online CPUs but not in the cpusets yet. When the CPU is back, the mask is
+ * not taken for a user's choice. */
 static void test_released_without_a_cpu(void **state)
 {
     Fixture *f = *state;
@@ -218,7 +218,7 @@ static void fork_at_each_pass(void *userdata, ActRecord *record, ActRecordOp op,
     }
 }
 
-/* Children that appear with our mask for ever: the search ends, says so, and can be made again. */
+/* Children with our mask keep appearing: the search ends, reports that, and can be repeated. */
 static void test_forks_without_end(void **state)
 {
     Fixture *f = *state;
@@ -243,8 +243,8 @@ static void end_of_fork(void *userdata, ActRecord *record, ActRecordOp op, TaskK
     act_record_exit(record, 100);
 }
 
-/* A fork that was under way when its process was put back: the child has the mask of before and is born, by a
- * process that is gone then, after everything was looked at. */
+/* A fork was in progress when its process was restored. The child, with the old mask, appears after
+ * everything was looked at, and its parent is gone by then. */
 static void test_fork_under_way(void **state)
 {
     Fixture *f = *state;
@@ -267,8 +267,8 @@ static void end_of_other_fork(void *userdata, ActRecord *record, ActRecordOp op,
     act_record_exit(record, 150);
 }
 
-/* The same, when somebody else had put it back, and was killed while he waited: by the journal, in which the process
- * need not be. */
+/* The same when an earlier daemon restored the process, and was killed while it waited. The journal tells,
+ * even if the process is not in it. */
 static void test_fork_of_before(void **state)
 {
     Fixture *f = *state;
@@ -283,7 +283,7 @@ static void test_fork_of_before(void **state)
     assert_masks(f, "150=gone 200=0-7");
 }
 
-/* A fork that does not end in time: that is not said to be put back, and no second try forgets it. */
+/* A fork that does not end in time is not reported as restored, and a second attempt does not forget it. */
 static void test_fork_too_long(void **state)
 {
     Fixture *f = *state;
@@ -299,8 +299,8 @@ static void test_fork_too_long(void **state)
     assert_mask(f, 200, "0-7");
 }
 
-/* Who hangs in the kernel for a reason that is not known is not waited for when nobody comes out; who is known to be in
- * fork(2) is. */
+/* A thread blocked in the kernel for an unknown reason is not waited for if it does not come out; one known
+ * to be in fork(2) is. */
 static void test_hangs(void **state)
 {
     Fixture *f = *state;
@@ -315,7 +315,7 @@ static void test_hangs(void **state)
     assert_int_equal(act_restore(f->act, NULL, NULL, NULL), -ETIMEDOUT);
 }
 
-/* What one putting back did not see the end of, the next one waits for. */
+/* The next restore waits for a fork that the last one did not see end. */
 static void test_fork_twice_too_long(void **state)
 {
     Fixture *f = *state;
@@ -331,8 +331,8 @@ static void test_fork_twice_too_long(void **state)
     assert_mask(f, 200, "0-7");
 }
 
-/* A managed child that is not in the journal when its parent is released, and has a child of its own before it is
- * released as well. */
+/* A managed child that is not in the journal when its parent is released, and forks before it is released
+ * itself. */
 static void test_member_not_judged(void **state)
 {
     Fixture *f = *state;
@@ -360,7 +360,8 @@ static PlanOutcome let_roam(Fixture *f)
     return f->outcomes[0];
 }
 
-/* A group that comes to need all nodes: nobody is waited for who may be in fork(2), and children get theirs later. */
+/* A group comes to need all nodes: nothing waits for threads that may be in fork(2), and children are
+ * restored later. */
 static void test_roams(void **state)
 {
     Fixture *f = *state;
@@ -370,7 +371,7 @@ static void test_roams(void **state)
     f->world.now_usec = 1000000;
     assert_int_equal(let_roam(f), PLAN_OUTCOME_DONE);
     assert_masks(f, "100=0-7 101=0-7 200=0-3");
-    /* Its birth had begun. */
+    /* Its creation had begun before. */
     assert_true(act_record_clone(f->record, 100, 102));
     assert_true(act_record_pin(f->record, 102, "0-3"));
     act_record_set_fork(f->record, 101, ACT_FORK_NO);
@@ -381,14 +382,15 @@ static void test_roams(void **state)
     fixture_tick(f);
     assert_masks(f, "200=0-7 102=0-7");
 
-    /* That was a release like any other. */
+    /* From here on it is like any other release. */
     act_record_advance(f->record, 10);
     assert_true(act_record_pin(f->record, 100, "0-3"));
     fixture_restore(f, 0, 0);
     assert_mask(f, 100, "0-3");
 }
 
-/* Who is in fork(2) when the search begins, as machines with very many runnable tasks show, is waited for. */
+/* A thread that appears to be in fork(2) when the search begins, as on machines with very many runnable
+ * tasks, is waited for. */
 static void test_roams_while_forking(void **state)
 {
     Fixture *f = *state;
@@ -405,7 +407,7 @@ static void test_roams_while_forking(void **state)
     assert_mask(f, 200, "0-7");
 }
 
-/* One that could not be put back is not forgotten with the search for children. */
+/* A thread that could not be restored is still known after the search for children. */
 static void test_roams_in_vain(void **state)
 {
     Fixture *f = *state;
@@ -419,7 +421,7 @@ static void test_roams_in_vain(void **state)
     assert_mask(f, 101, "0-7");
 }
 
-/* One that has a home again has children that are at home. */
+/* When a process gets a home again, its children are at home. */
 static void test_roamed(void **state)
 {
     Fixture *f = *state;
@@ -434,7 +436,7 @@ static void test_roamed(void **state)
     assert_masks(f, "100=0-7 200=0-7");
 }
 
-/* Thousands of processes come and go; a child of the first outlives it, and its entry. */
+/* Thousands of processes come and go; a child of the first one outlives it and its journal entry. */
 static void test_compaction(void **state)
 {
     Fixture *f = *state;

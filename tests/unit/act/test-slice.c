@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Processes of very many threads: process 10000 and, in some tests, 20000, with two thousand threads each and one
- * more that make one call too little. What the World would learn of each call is done to it here. */
+/* Processes of very many threads: process 10000 and, in some tests, 20000, each with 500 threads more than
+ * one call handles. The test itself updates the World after each call. */
 
 #include "fixture.h"
 
@@ -15,7 +15,7 @@ static int by_number(const void *a, const void *b)
     return x->process.i != y->process.i ? x->process.i - y->process.i : x->tid - y->tid;
 }
 
-/* With the mask that it has now. */
+/* Adds a thread to the World, with its present mask. */
 static void put_task(Fixture *f, pid_t tid, int process)
 {
     World *w = &f->world;
@@ -52,7 +52,7 @@ static int setup(void **state)
 {
     Fixture *f = fixture_new(state);
 
-    /* More of its own than the fixture has room for. */
+    /* Tasks of its own: the fixture has too little room. */
     f->world.tasks = NULL;
     f->world.tasks_capacity = 0;
     fixture_start(f);
@@ -108,7 +108,7 @@ static void commit(Fixture *f)
     }
 }
 
-/* One call; returns the number of threads it went through. */
+/* Makes one call; returns the number of threads it handled. */
 static size_t slice(Fixture *f)
 {
     size_t n;
@@ -121,7 +121,7 @@ static size_t slice(Fixture *f)
     return n;
 }
 
-/* Until there is nothing left of the plan's only action. */
+/* Calls until the plan's only action is done. Returns the number of threads. */
 static size_t slices(Fixture *f, PlanOutcome last)
 {
     size_t n_calls = 0, sum = 0;
@@ -156,14 +156,14 @@ static void test_home(void **state)
     assert_in_range(act_statistics(f->act)->slice_threads_max, 1, ACT_SLICE_THREADS);
     assert_true(act_statistics(f->act)->n_slices >= 1);
 
-    /* As few lines as ever. */
+    /* The journal needs no more lines than usual. */
     assert_true(fixture_wrote(f, "\nmask pid=10000 start=1000 mask=0-3\n"));
     assert_false(fixture_wrote(f, "thread"));
     fixture_restore(f, N_THREADS, 0);
     assert_int_equal(count(f, 10000, "0-7"), N_THREADS);
 }
 
-/* Killed, or stopped, after the first slice: what it did is undone, and nothing else is. */
+/* A crash, or a stop, after the first slice: its changes are undone, and nothing else is. */
 static void test_crash_between(void **state)
 {
     Fixture *f = *state;
@@ -178,7 +178,8 @@ static void test_crash_between(void **state)
     assert_int_equal(count(f, 10000, "0-7"), N_THREADS);
 }
 
-/* Others are done in the same slice, though they come later in the plan and the slice is spent by the large one. */
+/* Other actions are done in the same slice, although they come later in the plan and the large one uses the
+ * slice up. */
 static void test_others_first(void **state)
 {
     Fixture *f = *state;
@@ -194,8 +195,8 @@ static void test_others_first(void **state)
     assert_mask(f, 50000, "0-3");
 }
 
-/* Threads end between two slices, their user pins some, and others are born: of one at home already, and of one that
- * is not. */
+/* Between two slices threads end, their user pins one, and others are born of a thread that is at home, and
+ * of one that is not. */
 static void test_change_between(void **state)
 {
     Fixture *f = *state;
@@ -221,7 +222,7 @@ static void test_change_between(void **state)
     assert_mask(f, last + 2, "0-7");
 }
 
-/* One that is new in a large process costs what one costs. */
+/* A new thread of a large process costs one change. */
 static void test_new_member(void **state)
 {
     Fixture *f = *state;
@@ -237,7 +238,7 @@ static void test_new_member(void **state)
     assert_int_equal(act_statistics(f->act)->n_set_mask, N_THREADS);
 }
 
-/* Released while it was being placed: threads, somebody who was not in the World, and a child. */
+/* Released while it was being placed: its threads, one that is not in the World, and a child. */
 static void test_release_between(void **state)
 {
     Fixture *f = *state;
@@ -260,7 +261,7 @@ static void test_release_between(void **state)
     assert_mask(f, tid, "0-3");
     assert_true(act_is_restoring(f->act, NULL));
 
-    /* A crash would find all of them in the journal; without one the search does. */
+    /* After a crash the journal would have all of them; without one the search finds them. */
     f->plan.n_actions = 0;
     for (size_t i = 0; act_is_restoring(f->act, NULL); i++) {
         (void)slice(f);
@@ -271,15 +272,15 @@ static void test_release_between(void **state)
     assert_int_equal(act_restoring_error(f->act), 0);
     assert_int_equal(act_statistics(f->act)->n_set_mask, 2 * n + 2);
 
-    /* It is over: who is given that mask by somebody else now keeps it. */
+    /* The release is over: a thread that somebody else gives that mask now keeps it. */
     act_record_advance(f->record, 10);
     assert_true(act_record_pin(f->record, tid, "0-3"));
     fixture_restore(f, 0, 0);
     assert_mask(f, tid, "0-3");
 }
 
-/* Placed again while its children are looked for: it keeps what it was given, and that is put back when everything
- * is. */
+/* Placed again while its children are searched for: it keeps its new home, and is restored with everything
+ * else. */
 static void test_home_in_a_search(void **state)
 {
     Fixture *f = *state;
@@ -287,7 +288,7 @@ static void test_home_in_a_search(void **state)
 
     set_action(f, 0, PLAN_KIND_SET_HOME, 10000, "0-7", "0-3");
     (void)slices(f, PLAN_OUTCOME_DONE);
-    /* One more, which the search finds, and waits for, since it may be in fork(2). */
+    /* One more thread, which the search finds and waits for, because it may be in fork(2). */
     assert_true(act_record_clone(f->record, 10000, tid));
     act_record_set_fork(f->record, tid, ACT_FORK_RUNNING);
     set_action(f, 0, PLAN_KIND_RELEASE, 10000, "0-3", "0-7");
@@ -310,7 +311,7 @@ static void test_home_in_a_search(void **state)
     assert_int_equal(count(f, 10000, "0-7"), N_THREADS);
 }
 
-/* Neither of two keeps the other waiting, and what is small comes first or next. */
+/* Two large actions share each slice. */
 static void test_shared(void **state)
 {
     Fixture *f = *state;
@@ -330,7 +331,7 @@ static void test_shared(void **state)
     assert_in_range(n_of[1], 1, ACT_SLICE_THREADS - n_of[0]);
 }
 
-/* Threads that fail for now are not tried over and over in front of the others. */
+/* Threads that fail for now do not keep the others from their turn. */
 static void test_failing(void **state)
 {
     Fixture *f = *state;
@@ -345,7 +346,7 @@ static void test_failing(void **state)
     assert_int_equal(count(f, 10000, "0-7"), ACT_SLICE_THREADS);
 }
 
-/* Whoever stops does not care for slices, and nor does a plan of somebody who waits for it. */
+/* A stop ignores slices, and so does a plan whose caller waits for it. */
 static void test_whole(void **state)
 {
     Fixture *f = *state;
