@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Jobs, where their memory is and what they want, for tests of homes that are chosen. */
+/* Jobs, where their memory is and what they want, for tests of the choice of homes. */
 
 #include "fixture.h"
 
@@ -15,7 +15,8 @@
 
 #define MIB ((uint64_t)1 << 20)
 
-/* A process with threads that use a whole CPU each, on CPUs from `cpu` on, in turns over the machine. */
+/* Adds a process whose threads use a whole CPU each: the first runs on `cpu`, each further one `step` CPUs
+ * on, modulo the machine. */
 static inline void add_job(Fixture *f, pid_t pid, unsigned n_threads, int cpu, int step)
 {
     fixture_process(f, pid, "a", NULL);
@@ -58,7 +59,7 @@ static inline void seconds(Fixture *f, uint64_t n)
     f->world->tick += n * 10;
 }
 
-/* Makes all its threads want another share of a CPU from now on. */
+/* Makes all threads of the process want this share of a CPU from now on. */
 static inline void set_demand(Fixture *f, pid_t pid, uint16_t run, uint16_t wait)
 {
     size_t n, first = world_process_tasks(f->world, world_process(f->world, pid), &n);

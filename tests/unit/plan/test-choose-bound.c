@@ -14,8 +14,8 @@ static void bind_all(Fixture *f, pid_t pid, int n_threads, const char *cpus)
     }
 }
 
-/* Somebody else has bound two threads to the node on which the memory of a new group is: that goes to the other one, at
- * once, though what runs where on average does not show them yet. */
+/* Somebody else has bound two threads to the node where a new group has its memory. The group goes to the
+ * other node at once, although the averages of running threads do not show the bound ones yet. */
 static void test_bound(void **state)
 {
     for (unsigned bound = 0; bound < 2; bound++) {
@@ -32,7 +32,7 @@ static void test_bound(void **state)
             fixture_find(&f, 100, tid)->allowed = fixture_mask(&f, "0-1");
         }
         if (!bound)
-            world_process(f.world, 100)->yielded = true; /* to be left alone, and it may be anywhere */
+            world_process(f.world, 100)->yielded = true; /* must be left alone, and may run anywhere */
         fixture_place(&f);
         assert_nodes(&f, 100, NULL);
         assert_nodes(&f, 200, bound ? "1" : "0");
@@ -40,7 +40,7 @@ static void test_bound(void **state)
     }
 }
 
-/* What is counted where it is bound is not among the others as well. */
+/* Load counted where it is bound is not counted as unplaced load as well. */
 static void test_bound_once(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -58,8 +58,8 @@ static void test_bound_once(void **state)
     assert_nodes(&f, 200, "0");
 }
 
-/* Ten threads that wait for the two CPUs to which they are bound leave the other six of their node to a group of five
- * whose memory is there. Two groups that are bound to these take no more. */
+/* Ten threads bound to two CPUs, for which they wait, leave the other six of the node to a group of five
+ * whose memory is there. Two groups bound to these CPUs take no more than one. */
 static void test_crowd(void **state)
 {
     static const struct {
@@ -84,8 +84,8 @@ static void test_crowd(void **state)
     }
 }
 
-/* Ten threads that are bound to one CPU of a node and to five of the next one leave seven of the first, and three of
- * the second. */
+/* Ten threads bound to one CPU of a node and to five of the next one leave seven CPUs of the first, and three
+ * of the second. */
 static void test_crowd_apart(void **state)
 {
     for (unsigned node = 0; node < 2; node++) {
@@ -111,7 +111,7 @@ static void add_kept(Fixture *f, pid_t pid, unsigned n_threads, const char *cpus
         fixture_find(f, pid, tid)->allowed = fixture_mask(f, cpuset);
 }
 
-/* The same if it is a cpuset that keeps ten threads, of one group or of two, on two CPUs. */
+/* The same if a cpuset keeps ten threads, of one group or of two, on two CPUs. */
 static void test_cpuset(void **state)
 {
     static const struct {
@@ -135,8 +135,8 @@ static void test_cpuset(void **state)
     }
 }
 
-/* A cpuset has one CPU of the first node and two of the second: three threads live on both, also as three processes,
- * and two on the second though their memory is on the first. */
+/* A cpuset has one CPU of the first node and two of the second. Three threads live on both nodes, also as
+ * three processes; two live on the second, although their memory is on the first. */
 static void test_cpuset_parts(void **state)
 {
     static const struct {
@@ -165,8 +165,8 @@ static void test_cpuset_parts(void **state)
     }
 }
 
-/* Where all CPUs are wanted by more than one, those to which four threads are bound have room for others: as many as
- * make them no emptier nor fuller than the rest. */
+/* When all CPUs are wanted by more than one thread, CPUs to which four threads are bound still have room for
+ * others: as many as makes them as full as the rest. */
 static void test_crowd_everywhere(void **state)
 {
     size_t n_beside = 0;
@@ -188,7 +188,7 @@ static void test_crowd_everywhere(void **state)
     assert_in_range(n_beside, 8, 12);
 }
 
-/* So many threads want CPUs that few are left which nobody is bound to: the mean is found all the same. */
+/* Bound threads leave few CPUs free, and want far more than there are: the mean is found all the same. */
 static void test_mean(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -205,7 +205,8 @@ static void test_mean(void **state)
     assert_in_range(f.plan.scratch->bound_permille[1], 27900, 28000);
 }
 
-/* Who is bound elsewhere than where its policy sends it is counted there once, and what presses on that memory, too. */
+/* Threads bound elsewhere than where their policy sends them are counted there, once; so is their pressure on
+ * the memory there. */
 static void test_bound_elsewhere(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -223,7 +224,8 @@ static void test_bound_elsewhere(void **state)
     assert_nodes(&f, 200, "1");
 }
 
-/* Four that stream on one node are bound there: four more, whose memory is there, do not press on it as well. */
+/* Four streaming threads are bound to a node: their pressure on it keeps away four more whose memory is
+ * there. */
 static void test_bound_presses(void **state)
 {
     CLEANUP(fixture_done) Fixture f;

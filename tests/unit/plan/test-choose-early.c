@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* When homes are looked at: before a slow tick, and when another look can wait. */
+/* When homes are chosen: before a slow tick, and when the next choice can wait. */
 
 #include "choose-test.h"
 
@@ -17,9 +17,9 @@ static void next_tick(Fixture *f)
     fixture_wait(f, 100000);
 }
 
-/* A program that was given a node while it read its input has four threads now: seen twice, or once when they want
- * nearly twice what it has, it need not wait for a slow tick, nor for MinAgeSec= and MinResidencySec=, but only in
- * the home it was given first, and in the one after it. */
+/* A program that got a node while it read its input has four threads now. When that was seen twice, or once
+ * if they want nearly twice what the home has, it need not wait for a slow tick, nor for MinAgeSec= and
+ * MinResidencySec=; but only in its first home and in the one after that. */
 static void outgrow(uint32_t n_changes, bool by_far)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -50,7 +50,7 @@ static void outgrow(uint32_t n_changes, bool by_far)
     fixture_wait(&f, 100000);
     fixture_plan(&f, false);
     if (!by_far) {
-        assert_int_equal(f.plan.n_homes, 0); /* in the tick before they had not begun */
+        assert_int_equal(f.plan.n_homes, 0); /* they had not begun in the tick before */
         next_tick(&f);
         fixture_plan(&f, false);
     }
@@ -71,8 +71,9 @@ static void test_outgrown(void **state)
     }
 }
 
-/* A process of which one thread works, beside all of its memory, gets a home only after ten times MinAgeSec=: others
- * may be about to begin. Not when it waits where it is; and after MinAgeSec= if its home is to be elsewhere. */
+/* A process with one running thread, beside all of its memory, gets a home only after ten times MinAgeSec=:
+ * other threads may be about to begin. Not so when the thread waits there; and after MinAgeSec= if the home
+ * is to be elsewhere. */
 static void test_in_place(void **state)
 {
     enum {
@@ -123,7 +124,7 @@ static void test_in_place(void **state)
     }
 }
 
-/* A program without a home, most of whose threads have just begun, gets one when it is known what they do. */
+/* A program without a home, most of whose threads have just begun, gets one when their load is known. */
 static void test_fresh(void **state)
 {
     for (unsigned n_fresh = 1; n_fresh < 4; n_fresh++) {
@@ -149,8 +150,8 @@ static void test_fresh(void **state)
     }
 }
 
-/* Two programs that were met with one thread each were given the node of their memory, and have two now. Each would
- * fit it alone. One of them goes to the other node, if nobody works there. */
+/* Two programs that had one thread each got the node of their memory, and have two threads now. Each alone
+ * would fit the node. One of them goes to the other node, if that is idle. */
 static void crowd(uint16_t busy_permille)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -160,7 +161,7 @@ static void crowd(uint16_t busy_permille)
     fixture_policy(&f, "a", AUTO "MinResidencySec=10s\n");
     for (pid_t pid = 100; pid <= 200; pid += 100) {
         add_job(&f, pid, 1, 0, 1);
-        set_memory(&f, pid, (uint64_t[]){10, 0}); /* so little does not press on the node */
+        set_memory(&f, pid, (uint64_t[]){10, 0}); /* too little to press on the node */
     }
     fixture_home(&f);
     for (pid_t pid = 100; pid <= 200; pid += 100) {
@@ -190,8 +191,8 @@ static void test_crowded(void **state)
     crowd(1000);
 }
 
-/* Two programs of four threads were met when they had begun with one or two, and have one of four nodes in common.
- * None of them waits for more than a quarter of its time, and the fourth node is idle. */
+/* Two programs of four threads got their homes when one or two had begun, and share one of four nodes. No
+ * thread waits for more than a quarter of its time, and the fourth node is idle. */
 static void crowd_one_node(uint16_t busy_permille, uint16_t wait_permille)
 {
     CLEANUP_BITMAP hwloc_bitmap_t both = hwloc_bitmap_alloc();
@@ -232,11 +233,11 @@ static void test_crowded_in_part(void **state)
 {
     crowd_one_node(0, 1000);
     crowd_one_node(1000, 1000);
-    crowd_one_node(0, 500); /* three threads on two CPUs: loans do */
+    crowd_one_node(0, 500); /* three threads on two CPUs: lends suffice */
 }
 
-/* Two programs of four threads that began to work in the midst of the tick, with all memory on one of four nodes: three
- * nodes are enough for what they were seen to do, and not for what they want. */
+/* Two programs of four threads that began to work in the middle of the tick, with all memory on one of four
+ * nodes. Three nodes suffice for the load seen, but not for what the threads want. */
 static void begin(uint16_t before_permille, bool rule, int n_nodes)
 {
     CLEANUP_BITMAP hwloc_bitmap_t both = hwloc_bitmap_alloc();
@@ -270,7 +271,7 @@ static void test_begun(void **state)
     begin(780, true, 3);
 }
 
-/* A plan that decides nothing says so, but not while something is about to change by itself. */
+/* A plan that decides nothing says so, except while something is about to change by itself. */
 static void test_settled(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -279,13 +280,13 @@ static void test_settled(void **state)
     fixture_policy(&f, "a", AUTO);
     add_job(&f, 100, 2, 0, 1);
     fixture_plan(&f, true);
-    assert_false(f.plan.settled); /* its first home */
+    assert_false(f.plan.settled); /* its first home is due */
     fixture_commit(&f, NULL);
     seconds(&f, 1);
     fixture_plan(&f, false);
-    assert_false(f.plan.settled); /* not looked at */
+    assert_false(f.plan.settled); /* a fast tick chooses no homes */
     fixture_plan(&f, true);
-    assert_false(f.plan.settled); /* where its memory is is not known */
+    assert_false(f.plan.settled); /* the place of its memory is not known */
     set_memory(&f, 100, (uint64_t[]){1000, 0});
     fixture_place(&f);
     seconds(&f, 1);
@@ -301,10 +302,11 @@ static void test_settled(void **state)
     fixture_cpus(&f, 0, 3, 1000, 0);
     fixture_plan(&f, true);
     assert_true(f.plan.full);
-    assert_true(f.plan.settled); /* there is none, and who waits is told apart by fast ticks */
+    assert_true(f.plan.settled); /* no CPU is idle, and fast ticks tell which thread waits */
 }
 
-/* What its threads are seen to use, that of each a part of it alone. */
+/* Notes what the threads are seen to use, `private_permille` of it alone: the first on node 0, the others on
+ * node 1. */
 static void see_use(Fixture *f, pid_t pid, uint16_t private_permille)
 {
     size_t n, first = world_process_tasks(f->world, world_process(f->world, pid), &n);
@@ -316,7 +318,7 @@ static void see_use(Fixture *f, pid_t pid, uint16_t private_permille)
                          0);
 }
 
-/* A job of some threads, whose memory lies where this says, met a moment ago; who uses what will be seen. */
+/* Adds a new job with its memory as given; how its threads use that is still to be seen. */
 static void add_apart_on(Fixture *f, const char *machine, const char *policy, unsigned n_threads,
                          const uint64_t *mib)
 {
@@ -333,8 +335,8 @@ static void add_apart(Fixture *f, const char *policy, unsigned n_threads, const 
     add_apart_on(f, SMALL, policy, n_threads, mib);
 }
 
-/* Three nodes would do for twenty threads, though one of the four has more of their memory than any other: the rest may
- * be each thread's own. What is not more than stacks does not count. */
+/* Three nodes would do for twenty threads, although one of the four has more of their memory than any other:
+ * the rest may belong to single threads. Memory as small as stacks does not count. */
 static void test_uneven(void **state)
 {
     static const struct {
@@ -355,8 +357,8 @@ static void test_uneven(void **state)
     }
 }
 
-/* Who needs both nodes is not brought together, so there is nothing to wait for; but on a full machine less may have to
- * do. */
+/* A process that needs both nodes is not brought together, so there is nothing to wait for; but on a full
+ * machine it may have to do with less. */
 static void test_needs_both(void **state)
 {
     for (unsigned i = 0; i < 2; i++) {
@@ -370,8 +372,8 @@ static void test_needs_both(void **state)
     }
 }
 
-/* Its first home waits until it is seen whether its threads share what lies on two nodes: if not, each stays with its
- * own; and so does a young one, which else gets as small a home as fits. */
+/* Memory lies on two nodes: the first home waits until it is seen whether the threads share it. If not, each
+ * stays with its own; so do those of a young process, which otherwise gets as small a home as fits. */
 static void test_lies_apart(void **state)
 {
     for (uint16_t private_permille = 0; private_permille <= 1000; private_permille += 1000) {
@@ -394,7 +396,7 @@ static void test_lies_apart(void **state)
     }
 }
 
-/* It does not when that cannot be seen, does not come in time, or decides nothing. */
+/* The home does not wait when use cannot be seen, is not seen in time, or decides nothing. */
 static void test_need_not_wait(void **state)
 {
     enum {
@@ -437,8 +439,8 @@ static void test_need_not_wait(void **state)
     }
 }
 
-/* Where it ran it touched its memory: who has much stays there, though elsewhere is more room; who has little may
- * not. */
+/* Memory is guessed to be where the process ran. With much memory it stays there, even if another node has
+ * more room; with little it need not. */
 static void test_guessed_memory(void **state)
 {
     for (uint64_t mb = 0; mb <= 64; mb += 64) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Groups that are left to the kernel, and homes that are left in spite of memory that is on its way (P15). */
+/* Groups that are left to the kernel, and homes that are given up although memory is moving to them (P15). */
 
 #include "choose-test.h"
 
-/* A group for which several nodes would be chosen, without and beside the kernel's balancing. Where it cannot be seen
- * who uses its memory it is left to the kernel, unless a policy says more than Mode=auto. One that fits on a node is
- * not. */
+/* A group for which several nodes would be chosen, without and beside the kernel's balancing. If the use of
+ * its memory cannot be seen it is left to the kernel, unless the policy says more than Mode=auto. A group
+ * that fits on a node is placed. */
 static void test_beside(void **state)
 {
     static const struct {
@@ -24,7 +24,7 @@ static void test_beside(void **state)
         {AUTO, true, 6, "0", "0"},
     };
 
-    /* Twice each, without and beside; then the same, when it is this process alone that cannot be seen. */
+    /* Each twice, without and beside balancing; then the same when only this process's use cannot be seen. */
     for (size_t i = 0; i < 4 * ARRAY_SIZE(cases); i++) {
         size_t k = i / 2 % ARRAY_SIZE(cases);
         bool alone = i >= 2 * ARRAY_SIZE(cases);
@@ -41,7 +41,8 @@ static void test_beside(void **state)
     }
 }
 
-/* When the kernel begins to balance, what it is left to is released; when it ends, it gets a home again. */
+/* When the kernel begins to balance, a group that is left to it is released; when the kernel stops, the group
+ * gets a home again. */
 static void test_switched(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -62,9 +63,9 @@ static void test_switched(void **state)
     }
 }
 
-/* A home is kept while much of the group's memory is on its way there, or when it has gone to and fro; not when its
- * threads wait for more than a quarter of what they want, and CPUs elsewhere are idle. But that ends with the fourth
- * change, unless they want a quarter more than when they got it. */
+/* A home is kept while much of the group's memory is moving there, or after moves to and fro; not when its
+ * threads wait for more than a quarter of what they want, and CPUs elsewhere are idle. That exception ends
+ * with the fourth change, unless they want a quarter more than when the group got this home. */
 static void test_starves(void **state)
 {
     for (unsigned i = 0; i < 8; i++) {
@@ -95,7 +96,7 @@ static void test_starves(void **state)
     }
 }
 
-/* Of what keeps a home it is said which, and with which numbers. */
+/* A refusal says what keeps a home, and with which numbers. */
 static void test_says_why(void **state)
 {
     static const PlanReason reasons[] = {PLAN_REASON_SETTLING, PLAN_REASON_TO_AND_FRO,
@@ -135,7 +136,7 @@ static void test_says_why(void **state)
     }
 }
 
-/* Nothing is said of a group that is to stay for a while, and goes back to where it waited less. */
+/* No refusal for a group that must stay for a while, and goes back to where it waited less. */
 static void test_says_nothing(void **state)
 {
     Group *group;

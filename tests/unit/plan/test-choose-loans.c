@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* When a group that needs more than a node gets another one, and when single CPUs of it. */
+/* When a group that needs more than a node gets another node, and when it gets only lends of single CPUs. */
 
 #include "choose-test.h"
 
 #define WIDE    EACH "MinAgeSec=0\n[Placement]\nMode=auto\n[Steal]\n"
 #define BORROWS WIDE "Scope=machine\n"
 
-/* A group that lives on loans gets a second node instead, when that is nobody's: what it runs on them it wants.
- * Where its policy allows no second one, it goes on living on them. */
+/* A group that keeps borrowing gets a second node, if that is free: what it runs on lent CPUs counts as
+ * wanted. If its policy allows no second node, it goes on borrowing. */
 static void test_loans(void **state)
 {
     for (int may_spread = 0; may_spread < 2; may_spread++) {
@@ -39,19 +39,19 @@ static void test_loans(void **state)
     }
 }
 
-/* Beside somebody who leaves CPUs idle it is lent these. */
+/* Beside a group that leaves CPUs idle it borrows those. */
 static void test_beside_others(void **state)
 {
     static const struct {
         const char *policy;
         unsigned threads[2];
-        uint64_t mib[2];  /* of the larger one; the smaller one has its memory on the second node */
+        uint64_t mib[2];  /* of the larger group; the smaller one has its memory on the second node */
         const char *home; /* NULL: both nodes, so it roams */
     } cases[] = {
         {BORROWS, {3, 1}, {100, 0}, "0"},
-        {BORROWS, {3, 1}, {0, 100}, "1"},  /* the other one gives way to it */
-        {BORROWS, {3, 0}, {100, 0}, NULL}, /* nobody else is there */
-        {BORROWS, {4, 1}, {100, 0}, NULL}, /* there are not as many as it wants */
+        {BORROWS, {3, 1}, {0, 100}, "1"},  /* the smaller group makes room for it */
+        {BORROWS, {3, 0}, {100, 0}, NULL}, /* no other group is there */
+        {BORROWS, {4, 1}, {100, 0}, NULL}, /* the other leaves fewer CPUs than it wants */
         {BORROWS "Steal=no\n", {3, 1}, {100, 0}, NULL},
         {BORROWS "NodeLimit=1\n", {3, 1}, {100, 0}, NULL},
         {BORROWS "MaxDistance=10\n", {3, 1}, {100, 0}, NULL},
@@ -75,7 +75,7 @@ static void test_beside_others(void **state)
         assert_nodes(&f, 100, cases[i].home);
         assert_true(group_of(&f, 100)->roams == !cases[i].home);
         fixture_assert_settled(&f, true);
-        if (cases[i].home) { /* and that is how it stays */
+        if (cases[i].home) { /* and so it stays */
             seconds(&f, 60);
             fixture_place(&f);
             assert_nodes(&f, 100, cases[i].home);

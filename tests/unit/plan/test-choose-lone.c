@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Homes of processes of one thread: those that pause share near nodes, and memory that is not known (P15). */
+/* Homes of single-threaded processes: those that pause share near nodes; and memory whose place is not known
+ * (P15). */
 
 #include "choose-test.h"
 
 #include "plan/ablation.h"
 
-/* Six single threads that want a CPU for 450 permille of the time, on four nodes of one that are near each other. */
+/* Counts the homes of several nodes for six single threads that each want 450 permille of a CPU, on four near
+ * nodes of one CPU. */
 static size_t count_pools(const char *settings, uint64_t age_sec, bool rule)
 {
     size_t n = 0;
@@ -32,7 +34,7 @@ static size_t count_pools(const char *settings, uint64_t age_sec, bool rule)
     return n;
 }
 
-/* Two that have a node for themselves often wait for each other. Not before it is known what they want on average. */
+/* Two threads on a node of one CPU often wait for each other. Not before their average demand is known. */
 static void test_pool_of_ones(void **state)
 {
     assert_in_range(count_pools(AUTO, 6, true), 3, 6);
@@ -42,8 +44,8 @@ static void test_pool_of_ones(void **state)
     assert_int_equal(count_pools(EACH "[Placement]\nMode=compress\n", 6, true), 0);
 }
 
-/* Memory of which it is not known where it is, is taken to be at home: eight threads on four CPUs, five of them on the
- * first node. */
+/* Memory is taken to be where the process runs if its place is not known: eight threads on four CPUs, five of
+ * them on the first node. */
 static void test_unknown_stays(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -64,9 +66,9 @@ static void test_unknown_stays(void **state)
     assert_int_equal(f.plan.n_actions, 0);
 }
 
-/* Where each CPU is wanted by two, threads beside their memory, or of which it is not known where that is, get no home,
- * and it is said why; those away from it do, and so do threads that share it, those that are to be on certain nodes,
- * and all when a CPU is idle or no more is wanted than there is. */
+/* When every CPU is wanted by two threads, threads beside their memory, or whose memory's place is not known,
+ * get no home, and the refusal says why. Homes go to threads away from their memory, that share memory or
+ * whose policy names nodes; and to all when a CPU is idle or no more is wanted than there is. */
 static void test_in_vain(void **state)
 {
     static const struct {
@@ -110,8 +112,8 @@ static void test_in_vain(void **state)
     }
 }
 
-/* Where more is wanted than there is, if not by a quarter, who waits beside its memory gets a home MinAgeSec= after it
- * was met, and before that only where a CPU is idle. */
+/* When more is wanted than there is, but not by a quarter, a thread that waits beside its memory gets a home
+ * MinAgeSec= after it was first seen, and before that only if a CPU is idle. */
 static void test_young_in_vain(void **state)
 {
     static const struct {
@@ -139,8 +141,8 @@ static void test_young_in_vain(void **state)
     }
 }
 
-/* Two programs of one thread each in one group share nothing, which nobody has to see: they may not press on one node.
- * With memory that others map, or little, that is not known. */
+/* Two single-threaded programs in one group share nothing, which need not be seen: they may not press on one
+ * node. If others map their memory, or they have little, that is not known. */
 static void test_single_programs(void **state)
 {
     static const struct {
@@ -172,10 +174,8 @@ static void test_single_programs(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pool_of_ones),
-        cmocka_unit_test(test_unknown_stays),
-        cmocka_unit_test(test_in_vain),
-        cmocka_unit_test(test_young_in_vain),
+        cmocka_unit_test(test_pool_of_ones),    cmocka_unit_test(test_unknown_stays),
+        cmocka_unit_test(test_in_vain),         cmocka_unit_test(test_young_in_vain),
         cmocka_unit_test(test_single_programs),
     };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Homes that are chosen beside what is not placed. */
+/* Homes chosen beside load that is not placed. */
 
 #include "choose-test.h"
 
@@ -8,7 +8,8 @@
 #include "plan/planner.h"
 #include "world/load.h"
 
-/* A CPU that somebody else uses all the time is not there; less than half of one does not count. */
+/* A CPU that an unplaced task uses all the time is not available; load of less than half a CPU does not
+ * count. */
 static void test_others(void **state)
 {
     for (unsigned others = 300; others <= 1000; others += 700) {
@@ -24,7 +25,7 @@ static void test_others(void **state)
     }
 }
 
-/* Who cannot get a home is one of the others. */
+/* A group that cannot get a home is part of the unplaced load. */
 static void test_never_placed(void **state)
 {
     static const char *const policies[] = {AUTO "Nodes=0\n", AUTO "[Workload]\nAct=observe\n"};
@@ -41,7 +42,7 @@ static void test_never_placed(void **state)
         fixture_process(&f, 200, "b", NULL);
         fixture_task(&f, 200, 200, 0)->last_cpu.i = 2;
         set_memory(&f, 200, (uint64_t[]){0, 100});
-        /* Three on two CPUs. */
+        /* Three threads on two CPUs. */
         fixture_cpus(&f, 0, 1, 0, 0);
         fixture_cpus(&f, 2, 3, 1000, 500);
         for (size_t i = 0; i < f.world->n_tasks; i++) {

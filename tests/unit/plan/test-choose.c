@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Homes that are chosen: where groups go, when they stay, and that the order they came in plays no part. */
+/* The choice of homes: where groups go, when they stay, and that the order of arrival does not matter. */
 
 #include "choose-test.h"
 
-/* What fits a node is bound at first sight, where most of its memory is; known or guessed by where it ran. */
+/* A group that fits a node gets it at first sight: the one with most of its memory, as measured or guessed
+ * from where it ran. */
 static void test_first_home(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -18,7 +19,7 @@ static void test_first_home(void **state)
 
     for (size_t i = 0; i < f.world->n_groups; i++)
         f.world->groups[i].first_seen_usec -= 10000000;
-    fixture_plan(&f, false); /* not new: on slow ticks */
+    fixture_plan(&f, false); /* groups that are not new wait for slow ticks */
     assert_int_equal(f.plan.n_actions, 0);
     fixture_plan(&f, true);
     assert_int_equal(f.plan.n_actions, 2);
@@ -36,7 +37,7 @@ static void test_first_home(void **state)
     add_job(&f, 100, 2, 2, 1);
     world_process(f.world, 100)->memory_awaited = true;
     fixture_plan(&f, true);
-    assert_int_equal(f.plan.n_actions, 0); /* new, and soon it is known where its memory is */
+    assert_int_equal(f.plan.n_actions, 0); /* new, and the place of its memory will soon be known */
     set_memory(&f, 100, (uint64_t[]){1, 30});
     world_process(f.world, 100)->memory_awaited = false;
     fixture_plan(&f, false);
@@ -45,7 +46,7 @@ static void test_first_home(void **state)
     fixture_assert_settled(&f, true);
     fixture_done(&f);
 
-    /* That of a single thread is where it runs, most likely. */
+    /* A single thread's memory is most likely where it runs. */
     fixture_init(&f, SMALL);
     fixture_policy(&f, "a", AUTO);
     add_job(&f, 100, 1, 2, 1);
@@ -54,7 +55,7 @@ static void test_first_home(void **state)
     assert_nodes(&f, 100, "1");
     fixture_done(&f);
 
-    /* What does not come is not waited for: where it ran will do. */
+    /* If it does not become known in time, where the group ran decides. */
     fixture_init(&f, SMALL);
     fixture_policy(&f, "a", AUTO);
     add_job(&f, 100, 2, 2, 1);
@@ -66,7 +67,8 @@ static void test_first_home(void **state)
     assert_nodes(&f, 100, "1");
 }
 
-/* A group too wide for a node roams when that takes the whole machine, and comes together when it shrinks. */
+/* A group too wide for a node roams when it would take the whole machine, and is brought together when it
+ * shrinks. */
 static void test_wide_and_back(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -86,7 +88,7 @@ static void test_wide_and_back(void **state)
     assert_int_equal(f.plan.n_actions, 0); /* MinResidencySec= */
     seconds(&f, 2);
     fixture_plan(&f, true);
-    assert_int_equal(f.plan.n_actions, 0); /* nobody waits: not before SettleSec= */
+    assert_int_equal(f.plan.n_actions, 0); /* no thread waits: not before SettleSec= */
     seconds(&f, 9);
     fixture_plan(&f, true);
     assert_int_equal(f.plan.n_actions, 1);
@@ -95,7 +97,7 @@ static void test_wide_and_back(void **state)
     assert_int_equal(hwloc_bitmap_weight(group_of(&f, 100)->home_nodes), 1);
     fixture_assert_settled(&f, true);
 
-    /* It starves: what it runs has not grown, what it waits has. */
+    /* It starves: it runs no more than before, but waits more. */
     set_demand(&f, 100, 500, 500);
     fixture_assert_settled(&f, true);
     seconds(&f, 2);
@@ -109,7 +111,7 @@ static void test_wide_and_back(void **state)
     fixture_assert_settled(&f, true);
 }
 
-/* As many nodes as it needs, near ones; fewer again later. */
+/* It gets as many nodes as it needs, near ones; fewer again later. */
 static void test_spread_and_compress(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -138,7 +140,8 @@ static void test_spread_and_compress(void **state)
     assert_nodes(&f, 100, "3");
 }
 
-/* Helpers that sleep at start are counted when the policy says how wide it will be; idle groups are left alone. */
+/* Helpers that sleep at the start count if the policy says how wide the group will be. Idle groups are left
+ * alone. */
 static void test_expected_and_idle(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -159,7 +162,7 @@ static void test_expected_and_idle(void **state)
     assert_int_equal(f.plan.n_actions, 0);
     assert_int_equal(f.plan.n_refused[PLAN_REASON_IDLE], 1);
 
-    /* It has one: it keeps it, wherever else there is more room. */
+    /* With a home, it keeps that when idle, even if other nodes have more room. */
     set_demand(&f, 100, 900, 0);
     fixture_home(&f);
     assert_nodes(&f, 100, "1");
@@ -169,7 +172,7 @@ static void test_expected_and_idle(void **state)
     assert_nodes(&f, 100, "1");
 }
 
-/* S-SHELL: what is young may get a home, and is not spread, if it fits but for some waiting. */
+/* S-SHELL: a young group may get a home, and is not spread if it fits but for some waiting. */
 static void test_young(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -190,7 +193,7 @@ static void test_young(void **state)
     assert_int_equal(hwloc_bitmap_weight(group_of(&f, 100)->home_nodes), 2);
 }
 
-/* What is not ours to decide: Nodes=, MaxNodes=, the cpuset, a pause, an incomplete World (I1, I10). */
+/* Bounds of the choice: Nodes=, MaxNodes=, the cpuset, a pause, an incomplete World (I1, I10). */
 static void test_bounds(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -226,7 +229,7 @@ static void test_bounds(void **state)
     assert_int_equal(hwloc_bitmap_weight(group_of(&f, 100)->home_nodes), 1);
 }
 
-/* Two groups of the size of a node, each at home on one. */
+/* Sets up two groups of the size of a node, each at home on one. */
 static void make_pair(Fixture *f)
 {
     fixture_init(f, SMALL);
@@ -238,15 +241,15 @@ static void make_pair(Fixture *f)
     assert_nodes(f, 200, "1");
 }
 
-/* In MB: each has so much at home, and so much on the other's node. */
+/* In MB: each group has `first` at home, and `second` on the other's node. */
 static void set_pair_memory(Fixture *f, uint64_t first, uint64_t second)
 {
     set_memory(f, 100, (uint64_t[]){first, second});
     set_memory(f, 200, (uint64_t[]){second, first});
 }
 
-/* S-SWAP: two groups each at the other's place are exchanged in one plan when both gain; with less than
- * MinGainPermille= they stay; and what nobody could be given for it stays too. */
+/* S-SWAP: two groups, each on the node of the other's memory, are exchanged in one plan when both gain. With
+ * less than MinGainPermille= they stay, and also where their memory is at home. */
 static void test_exchange(void **state)
 {
     static const struct {
@@ -273,7 +276,7 @@ static void test_exchange(void **state)
     }
 }
 
-/* Memory that has come is to be looked at before anybody goes back to where it was. */
+/* Memory that has just been moved is measured before a group goes back to where it was. */
 static void test_just_come(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -286,12 +289,12 @@ static void test_just_come(void **state)
     fixture_plan(&f, true);
     assert_int_equal(f.plan.n_actions, 0);
 
-    set_pair_memory(&f, 0, 1000); /* it has not */
+    set_pair_memory(&f, 0, 1000); /* the memory did not move */
     fixture_plan(&f, true);
     assert_int_equal(f.plan.n_actions, 2);
 }
 
-/* One half of an exchange fails: the other is undone, although it has only just moved. */
+/* One half of an exchange fails: the other is undone, although it has only just been made. */
 static void test_half_exchange(void **state)
 {
     PlanOutcome outcomes[] = {PLAN_OUTCOME_DONE, PLAN_OUTCOME_REFUSED};
@@ -304,7 +307,7 @@ static void test_half_exchange(void **state)
     assert_int_equal(f.plan.n_actions, 2);
     fixture_commit(&f, outcomes);
     assert_nodes(&f, 100, "1");
-    assert_nodes(&f, 200, "1"); /* the kernel said no */
+    assert_nodes(&f, 200, "1"); /* the kernel refused */
     fixture_tick(&f);
     fixture_plan(&f, true);
     assert_int_equal(f.plan.n_actions, 1);
@@ -313,7 +316,7 @@ static void test_half_exchange(void **state)
     assert_ptr_not_equal(group_of(&f, 100)->home_nodes, fixture_mask(&f, "1"));
 }
 
-/* Measure and revert: SettleSec= after it was sent to its memory a group waits for somebody who is pinned there,
+/* Measure and revert: SettleSec= after the group was sent to its memory, it waits there for pinned threads,
  * more than all others do. It goes back, and stays for PingPongSec=. */
 static void test_revert(void **state)
 {
@@ -350,7 +353,7 @@ static void test_revert(void **state)
     }
 }
 
-/* PingPongSec=: memory that is said to be here and there does not make a group follow for ever. */
+/* PingPongSec=: a group does not for ever follow memory that is reported here and there. */
 static void test_restless(void **state)
 {
     unsigned n_moves = 0;
@@ -373,8 +376,8 @@ static void test_restless(void **state)
     assert_int_equal(n_moves, 4);
 }
 
-/* S-JVM: four groups of eight threads, shuffled over four nodes of eight CPUs, memory and all. Each comes together
- * on a node of its own, in one plan of four actions, and nothing moves for 100 ticks. */
+/* S-JVM: four groups of eight threads, shuffled with their memory over four nodes of eight CPUs. Each is
+ * brought together on a node of its own, in one plan of four actions, and nothing moves for 100 ticks. */
 static void test_jvm(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -401,8 +404,8 @@ static void test_jvm(void **state)
     }
 }
 
-/* S-FLIP, the groups of the text: node 0 runs G1's T1 to T3, G2's T4 and T5, G4's T11, node 1 G1's T6 to T8, G3's T9
- * and T10, G5's T12. What changes places is what the text exchanges: T6, T7 and T8 with T11, T4 and T5. */
+/* S-FLIP with the groups of the text. Node 0 runs G1's T1 to T3, G2's T4 and T5, G4's T11; node 1 runs G1's
+ * T6 to T8, G3's T9 and T10, G5's T12. The exchange is the text's: T6, T7 and T8 with T11, T4 and T5. */
 static void test_flip(void **state)
 {
     static const struct {
@@ -433,7 +436,8 @@ static void test_flip(void **state)
     fixture_assert_settled(&f, true);
 }
 
-/* S-RETRY: a hundred that all start at once are all placed in the first passes, and alike whatever their order. */
+/* S-RETRY: a hundred processes that start at once are all placed in the first passes, and alike whatever
+ * their order. */
 static void test_retry(void **state)
 {
     static const unsigned strides[] = {1, 37, 99};
@@ -450,7 +454,7 @@ static void test_retry(void **state)
 
             add_job(&f, pid, 1, 0, 1);
         }
-        for (unsigned tick = 0; tick < 2; tick++) /* 64 actions in each */
+        for (unsigned tick = 0; tick < 2; tick++) /* 64 actions each */
             fixture_home(&f);
         for (unsigned k = 0; k < 100; k++) {
             assert_non_null(group_of(&f, (pid_t)(1000 + k))->home_nodes);
@@ -467,7 +471,7 @@ static void test_retry(void **state)
     }
 }
 
-/* S-HYST: two equal nodes and a task more or less on each, for 600 ticks. */
+/* S-HYST: two equal nodes and one task more or less on each, for 600 ticks. */
 static void test_hysteresis(void **state)
 {
     unsigned n_moves = 0;
