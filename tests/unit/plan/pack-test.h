@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A packing problem that tests fill in, and what is asked of it. */
+/* A packing problem that tests fill in, and functions that solve and check it. */
 
 #include "fixture.h"
 #include "plan/pack/pack.h"
@@ -37,7 +37,7 @@ static inline void instance_init(Instance *in, uint32_t n_nodes, uint32_t capaci
                                 .groups = in->groups};
 }
 
-/* With memory[node] GiB on each node; NULL: not known. */
+/* Adds a group with gib[node] GiB of memory on each node; NULL: not known. */
 static inline PackGroup *add_group(Instance *in, uint32_t demand, const uint64_t *gib)
 {
     uint32_t i = in->problem.n_groups++;

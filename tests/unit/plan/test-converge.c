@@ -27,7 +27,7 @@ static void test_strength(void **state)
     assert_int_equal(strength_of(0, 0, 7, 0, 2), 1024);
 }
 
-/* One sequence of a thread whose accesses go to nodes as given. Returns the strength of all. */
+/* Runs one sequence of a thread with these accesses to each node. Returns the strength of all threads. */
 static uint32_t sequence(Touches *t, pid_t tid, const uint64_t accesses[4])
 {
     Faults *f = &touches_thread(t, tid)->faults;
@@ -39,7 +39,7 @@ static uint32_t sequence(Touches *t, pid_t tid, const uint64_t accesses[4])
     return converge_touches(t, &node);
 }
 
-/* A process is the sum of its threads. */
+/* The accesses of a process are the sum of its threads'. */
 static void test_touches(void **state)
 {
     const uint64_t accesses[3][4] = {{100, 0, 0, 0}, {0, 700, 0, 0}, {100, 100, 0, 0}};
@@ -81,7 +81,7 @@ static void test_freeze(void **state)
     assert_true(converge_is_frozen(true, 768));
     assert_false(converge_is_frozen(true, 767));
 
-    /* A mixture that wavers about 0.9 freezes once. */
+    /* A share that wavers around 0.9 freezes once. */
     for (unsigned i = 0, changes = 0, frozen = 0; i < 100; i++) {
         bool now = converge_is_frozen(frozen, i % 2 ? 940 : 900);
 
@@ -91,8 +91,8 @@ static void test_freeze(void **state)
     }
 }
 
-/* S-FEED: what is looked at falls twelvefold from spread to together, and is back above 250 MB two sequences after a
- * new phase; what was frozen is thawed by then. */
+/* S-FEED: the window shrinks twelvefold from spread to together, and is back above 250 MB two sequences after
+ * a new phase begins; what was frozen is thawed by then. */
 static void test_s_feed(void **state)
 {
     const uint64_t spread[] = {2500, 2500, 2500, 2500}, together[] = {0, 0, 10000, 0};

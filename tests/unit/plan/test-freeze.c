@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* P16: groups that have converged keep their homes, and who is evicted for whom. */
+/* P16: groups that have converged keep their homes; and which group is evicted for which other. */
 
 #include "choose-test.h"
 
 #define NEAR_AND_FAR "distances=10,12,31,31,12,10,31,31,31,31,10,12,31,31,12,10"
 
-/* Two threads of `pid` on node 0 with this much of their memory there, MiB; the rest is on node 1. */
+/* Adds two threads on node 0, with this much of their memory there and on node 1, MiB. */
 static void add_small(Fixture *f, pid_t pid, uint64_t here, uint64_t there)
 {
     add_job(f, pid, 2, 0, 1);
     set_memory(f, pid, (uint64_t[]){here, there});
 }
 
-/* Eight threads that gain more by all of node 0 than two lose by leaving it. */
+/* Adds eight threads that gain more from having all of node 0 than two threads lose by leaving it. */
 static void add_large(Fixture *f, pid_t pid)
 {
     add_job(f, pid, 8, 8, 1);
@@ -36,7 +36,7 @@ static void plan_homes(Fixture *f)
     fixture_place(f);
 }
 
-/* Frozen at 0.90, at a home of its own; thawed below 0.75, and not between. */
+/* Frozen at 0.90 in a home of its own, thawed below 0.75; no change in between. */
 static void test_freeze_and_thaw(void **state)
 {
     static const struct {
@@ -68,17 +68,17 @@ static void test_freeze_and_thaw(void **state)
     }
 }
 
-/* Not frozen: at home away from its memory, with memory that caches hold, over two nodes, or to be spread. */
+/* Not frozen: a home away from its memory, memory that fits the caches, a home of two nodes, Mode=spread. */
 static void test_not_frozen(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
     fixture_init(&f, TWO_SHARDS);
-    fixture_policy(&f, "a", AUTO "AllowedImbalance=3\n"); /* as many as there are */
+    fixture_policy(&f, "a", AUTO "AllowedImbalance=3\n"); /* all of them */
     fixture_policy(&f, "b",
                    EACH "MinAgeSec=0\n[Placement]\nMode=spread\nMaxNodes=1\n"
                         "AllowedImbalance=3\n");
-    fixture_process(&f, 100, "a", "0-7"); /* it may not be where its memory is */
+    fixture_process(&f, 100, "a", "0-7"); /* it may not run where its memory is */
     fixture_task(&f, 100, 100, 0)->last_cpu.i = 0;
     set_memory(&f, 100, (uint64_t[]){0, 1024});
     add_small(&f, 200, 31, 0);
@@ -97,7 +97,8 @@ static void test_not_frozen(void **state)
     assert_true(group_of(&f, 200)->converged);
 }
 
-/* One that has not converged, and wants the node, does not drive it away; without nine tenths there it goes. */
+/* A group that has not converged does not evict a converged one that has the node; one without nine tenths of
+ * its memory there is evicted. */
 static void test_no_eviction(void **state)
 {
     for (int converged = 0; converged < 2; converged++) {
@@ -118,7 +119,7 @@ static void test_no_eviction(void **state)
     }
 }
 
-/* For another that has converged it may be evicted: of two that do not fit any more the larger one is held. */
+/* A converged group may be evicted for another converged one: of two that no longer fit, the larger is held. */
 static void test_eviction_by_frozen(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -141,13 +142,13 @@ static void test_eviction_by_frozen(void **state)
     plan_homes(&f);
     assert_nodes(&f, 200, "0");
     assert_nodes(&f, 100, "1");
-    plan_homes(&f); /* away from its memory, and no further */
+    plan_homes(&f); /* it stays where it was evicted to */
     assert_nodes(&f, 100, "1");
     assert_false(group_of(&f, 100)->converged);
     assert_true(group_of(&f, 200)->converged);
 }
 
-/* What has outgrown its node leaves it, however converged. */
+/* A group that has outgrown its node leaves it, however converged. */
 static void test_outgrown(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -168,7 +169,7 @@ static void test_outgrown(void **state)
     assert_false(group_of(&f, 100)->converged);
 }
 
-/* So does one whose cpuset has too little of the node, alone or with others that are held there. */
+/* So does one whose cpuset has too few CPUs of the node, for it alone or with others that are held there. */
 static void test_cpuset_parts(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -195,7 +196,8 @@ static void test_cpuset_parts(void **state)
     fixture_assert_settled(&f, true);
 }
 
-/* So does one whose threads pause, but want more than its cores: they share these with each other. */
+/* So does one whose threads pause, but want more than the node's cores: they would share cores with each
+ * other. */
 static void test_shares_cores(void **state)
 {
     for (unsigned siblings = 1; siblings <= 2; siblings++) {
@@ -218,7 +220,7 @@ static void test_shares_cores(void **state)
     }
 }
 
-/* One that can be nowhere else takes its room first, also before it has been given its home. */
+/* A group that can be nowhere else takes its room first, even before it has been given its home. */
 static void test_bound(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -244,8 +246,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_freeze_and_thaw), cmocka_unit_test(test_not_frozen),
-        cmocka_unit_test(test_shares_cores),
-        cmocka_unit_test(test_cpuset_parts),
+        cmocka_unit_test(test_shares_cores),    cmocka_unit_test(test_cpuset_parts),
         cmocka_unit_test(test_no_eviction),     cmocka_unit_test(test_eviction_by_frozen),
         cmocka_unit_test(test_outgrown),        cmocka_unit_test(test_bound),
     };

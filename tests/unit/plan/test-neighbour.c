@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Homes that are chosen beside homes that are fixed: what the others take is the same before they go there and
- * after. */
+/* Homes chosen beside fixed homes: the demand of the others is the same before they go there and after. */
 
 #include "choose-test.h"
 
-/* Where Mode=fixed sends a group it takes its room in the same plan: half of it on each node, not all of it on one. */
+/* A group that Mode=fixed sends elsewhere takes its room in the same plan: half on each node, not all on one. */
 static void test_fixed_neighbour(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -18,7 +17,7 @@ static void test_fixed_neighbour(void **state)
     add_job(&f, 300, 5, 8, 1);
     set_memory(&f, 300, (uint64_t[]){0, 64});
     fixture_process(&f, 200, "b", NULL);
-    fixture_task(&f, 200, 200, 0); /* one thread would be packed onto one node */
+    fixture_task(&f, 200, 200, 0); /* as a single thread it would count on one node only */
     set_memory(&f, 200, (uint64_t[]){512, 0});
     seconds(&f, 11);
     fixture_place(&f);
@@ -27,8 +26,8 @@ static void test_fixed_neighbour(void **state)
     fixture_assert_settled(&f, true);
 }
 
-/* A group that has begun a moment ago and is sent to another home wants no more after that than before: nobody has
- * to make room in a plan of the same instant (I9). */
+/* A group that began a moment ago and is sent to another home wants no more afterwards than before, so no
+ * other group has to make room in a plan of the same instant (I9). */
 static void test_moved_young(void **state)
 {
     CLEANUP(fixture_done) Fixture f;

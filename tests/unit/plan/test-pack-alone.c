@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Packing: what counts of memory that threads use alone, or that few of them share (P5, P14, P15). */
+/* Packing: how memory counts that threads use alone, or that few of them share (P5, P14, P15). */
 
 #include "pack-test.h"
 
-/* Of what threads use alone, each has its own beside it as far as there is room. */
+/* Memory that threads use alone is beside them as far as there is room. */
 static void test_alone(void **state)
 {
     Instance in;
@@ -20,7 +20,7 @@ static void test_alone(void **state)
     assert_int_equal(pack_cost(&in.problem, (PackNodes[]){3}, &cost), 0);
     assert_int_equal(cost.remote, 4000 * 64 * 10 / 4);
 
-    /* All of it on one node: half of the threads are away from theirs. */
+    /* All on one node: half of the threads are away from theirs. */
     instance_init(&in, 2, 8000, 20);
     add_group(&in, 4000, (uint64_t[]){0, 3})->private_permille = 1000;
     assert_int_equal(pack_cost(&in.problem, (PackNodes[]){3}, &cost), 0);
@@ -29,8 +29,9 @@ static void test_alone(void **state)
     assert_int_equal(cost.remote, 0);
 }
 
-/* What few share does not pay for being apart, and is to follow its users. So two nodes of eight cores are better than
- * one for ten threads that all share, if they do so in sets that fit a node; not if one has a core for each. */
+/* Memory that few threads share costs nothing for being apart, and follows its users. So two nodes of eight
+ * cores beat one for ten threads that all share, if they share in sets that fit a node; not if one node has a
+ * core for each. */
 static void test_few(void **state)
 {
     Instance in;
@@ -61,8 +62,8 @@ static void test_few(void **state)
     assert_int_equal(cost.remote, 10000 * 64 * 10 / 2);
 }
 
-/* What each thread uses alone and has on one node, beside it, does not pay for being apart; what one node has most of
- * does, and so does what is only used alone. */
+/* Memory that each thread uses alone, with each thread beside its own, costs nothing for being apart. If one
+ * node has most of it, it does; so does memory that is only used alone. */
 static void test_sorted(void **state)
 {
     Instance in;
@@ -83,7 +84,7 @@ static void test_sorted(void **state)
     assert_int_equal(pack_cost(&in.problem, (PackNodes[]){15}, &cost), 0);
     assert_int_equal(cost.split, 4000 * 64 * 10 * 3 / 4 / 2 + 3 * 20000);
 
-    /* Two of four on one node, which it may have. */
+    /* Two of four on one node, which that may have. */
     in.groups[0].sorted_permille = 1000;
     in.groups[0].home = 0;
     memcpy(in.memory[0], (uint64_t[]){2 * GIB, GIB, GIB, 0}, 4 * sizeof(uint64_t));
@@ -96,7 +97,7 @@ static void test_sorted(void **state)
     assert_int_equal(pack_cost(&in.problem, (PackNodes[]){7}, &cost), 0);
     assert_in_range(cost.remote, 4000 * 64 * 10 / 6 - 2000, 4000 * 64 * 10 / 6 + 1000);
 
-    /* A tenth elsewhere excuses a fifth. */
+    /* A tenth elsewhere excuses a fifth of being apart. */
     in.problem.allowed_imbalance_permille = 4000;
     in.groups[0].demand_permille = 2000;
     memcpy(in.memory[0], (uint64_t[]){9 * GIB, GIB, 0, 0}, 4 * sizeof(uint64_t));
@@ -106,13 +107,13 @@ static void test_sorted(void **state)
     in.problem.allowed_imbalance_permille = 1000;
     in.groups[0].demand_permille = 4000;
 
-    /* All on one: two of four leave it, and are apart from it. */
+    /* All on one node: two of four threads leave it, and are apart. */
     memcpy(in.memory[0], (uint64_t[]){4 * GIB, 0, 0, 0}, 4 * sizeof(uint64_t));
     assert_int_equal(pack_cost(&in.problem, (PackNodes[]){3}, &cost), 0);
     assert_int_equal(cost.split, 4000 * 64 * 10 / 2 + 20000);
 }
 
-/* Seven threads that share nothing are not six and a bit: two of them would be together. */
+/* Seven threads that share nothing do not count as six and a fraction: two of them would share a node. */
 static void test_whole(void **state)
 {
     Instance in;
@@ -125,7 +126,7 @@ static void test_whole(void **state)
         solve(&in);
         assert_int_equal(__builtin_popcountll(in.sets[0]), 7);
     }
-    /* Three on two nodes: half of the time a second one on each. 8 x 10 x 64 x 1000^2 / 2000 is what one costs. */
+    /* Three on two nodes: half of the time each has a second one, which costs 8 x 10 x 64 x 1000^2 / 2000. */
     in.groups[0].demand_permille = 3000;
     assert_int_equal(pack_cost(&in.problem, (PackNodes[]){3}, &cost), 0);
     assert_in_range(cost.crowd, 2550000, 2560000);
@@ -137,8 +138,8 @@ static void test_whole(void **state)
     assert_in_range(cost.crowd, 5100000, 5120000);
 }
 
-/* Threads of one group that use their memory alone are not on more than half of a node's CPUs, where P5 allows no more
- * either: three on four CPUs, not two, nor three that share. */
+/* Threads of one group that use memory alone take no more than half of a node's CPUs, if P5 allows no more
+ * either: not three on four CPUs, but two, or three that share. */
 static void test_pressed(void **state)
 {
     static const struct {
@@ -160,7 +161,7 @@ static void test_pressed(void **state)
         assert_int_equal(in.sets[0], cases[i].expected);
         assert_stable(&in);
 
-        /* Where all nodes are pressed, no other is less. */
+        /* If all nodes are pressed, none is better. */
         add_group(&in, 4000, (uint64_t[]){0, 1})->private_permille = 1000;
         assert_int_equal(pack_cost(&in.problem, (PackNodes[]){1, 2}, &cost), 0);
         assert_int_equal(cost.pressed, cases[i].private > 0 ? 0 : 2000 * 2 * 22 * 64);
@@ -170,11 +171,8 @@ static void test_pressed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alone),
-        cmocka_unit_test(test_few),
-        cmocka_unit_test(test_sorted),
-        cmocka_unit_test(test_whole),
-        cmocka_unit_test(test_pressed),
+        cmocka_unit_test(test_alone), cmocka_unit_test(test_few),     cmocka_unit_test(test_sorted),
+        cmocka_unit_test(test_whole), cmocka_unit_test(test_pressed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

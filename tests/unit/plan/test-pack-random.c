@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Packing: random instances against brute force, and that order, names and a second packing change nothing. */
+/* Packing: random instances compared with brute force; order, names and a second packing change nothing. */
 
 #include "pack-test.h"
 
@@ -32,7 +32,7 @@ static void random_machine(Instance *in, uint64_t *random, uint32_t n_nodes)
     }
 }
 
-/* Two cpusets, that have all of some nodes, parts of others, and nothing of the rest. */
+/* Two cpusets with all of some nodes, parts of others, and none of the rest. */
 static void random_cpusets(Instance *in, uint64_t *random)
 {
     in->problem.cpusets = in->cpusets;
@@ -69,7 +69,7 @@ static void random_group(Instance *in, uint64_t *random, uint32_t load)
         group->allowed = random_nodes(random, n);
 }
 
-/* Those with CPUs: what sets are made of. */
+/* Nodes with CPUs, of which sets consist. */
 static PackNodes with_cpus(const Instance *in, PackNodes nodes)
 {
     for (uint32_t i = 0; i < in->problem.n_nodes; i++)
@@ -78,7 +78,7 @@ static PackNodes with_cpus(const Instance *in, PackNodes nodes)
     return nodes;
 }
 
-/* Whether a group may have exactly this set; 0 only when there is nothing else. */
+/* Whether a group may have exactly this set; 0 only when no other set is possible. */
 static bool may_have(const Instance *in, const PackGroup *group, PackNodes set)
 {
     PackNodes allowed = with_cpus(in, group->allowed), home = with_cpus(in, group->home);
@@ -117,7 +117,7 @@ static uint64_t brute_force(const Instance *in, PackNodes *sets, uint32_t group)
     return least;
 }
 
-/* As many groups as brute force can do, on machines from nearly idle to overloaded. */
+/* As many groups as brute force can handle, on machines from nearly idle to overloaded. */
 static void random_small(Instance *in, uint64_t *random)
 {
     uint32_t load = 2000 + fixture_random(random, 12000);
@@ -166,8 +166,8 @@ static void random_large(Instance *in, uint64_t *random)
     random_cpusets(in, &(uint64_t){*random});
 }
 
-/* Small problems and large ones, on which the steps are used up; with groups that stay at home, that roam, and that
- * are young. */
+/* Small problems, and large ones that use up the search steps; with groups that stay at home, roam, or are
+ * young. */
 static void test_stable(void **state)
 {
     uint64_t random = 27182818;
@@ -213,7 +213,7 @@ static PackNodes rename_set(const uint32_t *to, PackNodes set)
     return renamed;
 }
 
-/* The same instance with nodes and groups in another order; keys and ids go along. */
+/* The same instance with nodes and groups in another order; keys and ids move along. */
 static void rename_all(const Instance *in, const uint32_t *node_to, const uint32_t *group_to, Instance *ret)
 {
     uint32_t n = in->problem.n_nodes;

@@ -4,8 +4,8 @@
 
 #include "pack-test.h"
 
-/* S-FORK: 16 tasks that need bandwidth on two nodes of 40 CPUs, memory where they started. S-SHELL: not what needs
- * none, nor what is young. */
+/* S-FORK: 16 tasks that need bandwidth, on two nodes of 40 CPUs, with their memory where they started, are
+ * spread. S-SHELL: tasks that need none are not, nor are young ones. */
 static void test_spreading(void **state)
 {
     Instance in;
@@ -31,10 +31,10 @@ static void test_spreading(void **state)
     assert_int_equal(in.sets[0], 1);
     in.groups[0].home = 0;
     solve(&in);
-    assert_int_equal(in.sets[0], 3); /* a first home, and it is seen that they share nothing */
+    assert_int_equal(in.sets[0], 3); /* a first home, and the threads are seen to share nothing */
     in.groups[0].private_permille = 0;
     solve(&in);
-    assert_int_equal(in.sets[0], 1); /* that is not seen: on its memory */
+    assert_int_equal(in.sets[0], 1); /* that is not seen: beside its memory */
     in.groups[0].private_permille = 1000;
     in.groups[0].mode = PACK_MODE_SPREAD;
     solve(&in);
@@ -52,7 +52,7 @@ static void test_spreading(void **state)
     solve(&in);
     assert_int_equal(in.sets[0], 1);
 
-    /* Short shells: none is on more than one node, whatever the mode and the evidence say. */
+    /* Short shells: none is on more than one node, whatever the mode and the evidence. */
     instance_init(&in, 2, 8000, 21);
     for (uint32_t i = 0; i < GROUPS; i++) {
         add_group(&in, 300, i % 2 ? (uint64_t[]){1, 0} : NULL)->young = true;
@@ -64,7 +64,7 @@ static void test_spreading(void **state)
         assert_int_equal(in.sets[i] & (in.sets[i] - 1), 0);
 }
 
-/* How many groups are on each node; all have one. */
+/* Counts the groups on each node; each is on one. */
 static void count_groups(const Instance *in, unsigned *ret_counts)
 {
     memset(ret_counts, 0, NODES * sizeof(*ret_counts));
@@ -74,8 +74,8 @@ static void count_groups(const Instance *in, unsigned *ret_counts)
     }
 }
 
-/* S-FORK with a group for each task, all born on node 0: even halves where the policy says spread, also while the
- * averages of new tasks rise; in Mode=auto what is light stays. */
+/* S-FORK with a group for each task, all born on node 0: even halves where the policy says spread, also while
+ * the averages of new tasks rise. In Mode=auto light tasks stay. */
 static void test_fork_groups(void **state)
 {
     for (uint32_t demand = 740; demand <= 1000; demand += 20) {
@@ -104,8 +104,9 @@ static void test_fork_groups(void **state)
     }
 }
 
-/* P4's order, idle core, idle CPU, least loaded, for groups: cores of other nodes before siblings here, also for those
- * whose memory is here, if siblings cost them more. Nodes of 18 cores with two CPUs each, groups of 8. */
+/* P4's order, idle core, idle CPU, least loaded, for groups: cores of other nodes come before siblings here,
+ * also for groups with memory here, if siblings cost them more. Nodes of 18 cores with two CPUs each, groups
+ * of 8 CPUs. */
 static void test_siblings(void **state)
 {
     unsigned counts[NODES];
@@ -124,8 +125,8 @@ static void test_siblings(void **state)
         assert_int_equal(counts[i], 2);
     assert_stable(&in);
 
-    /* Four that have all their memory on one node, and are there: 14 CPUs without a core weigh more than two groups far
-     * from memory that is to follow. */
+    /* Four groups at home beside all of their memory: 14 CPUs without a core weigh more than two groups away
+     * from memory, which will follow. */
     in.problem.n_groups = 4;
     for (uint32_t i = 0; i < 4; i++) {
         in.groups[i].memory_discount_permille = 0;
@@ -137,7 +138,7 @@ static void test_siblings(void **state)
     assert_int_equal(counts[0], 2);
     assert_stable(&in);
 
-    /* Three of 7 have 3 CPUs without a core: they stay. */
+    /* Three groups of 7 CPUs want only 3 CPUs beyond the cores: they stay. */
     in.problem.n_groups = 3;
     for (uint32_t i = 0; i < 3; i++)
         in.groups[i].demand_permille = 7000;
@@ -145,7 +146,7 @@ static void test_siblings(void **state)
     count_groups(&in, counts);
     assert_int_equal(counts[0], 3);
 
-    /* A group of its own is not torn for cores, where those are not told. */
+    /* A single group is not torn apart for cores when the number of cores is not known. */
     for (uint32_t i = 0; i < 8; i++)
         in.nodes[i].cores_permille = 0;
     in.problem.n_groups = 1;
@@ -154,8 +155,8 @@ static void test_siblings(void **state)
     assert_int_equal(__builtin_popcountll(in.sets[0]), 1);
 }
 
-/* A group of threads that never pause is not squeezed into siblings of the one node where its memory is, while nodes
- * beside it are idle; one of threads that pause is, or where the policy wants it together. */
+/* Threads that never pause are not squeezed into siblings of the one node with their memory while nodes
+ * beside it are idle. Threads that pause are, and also if the policy wants them together. */
 static void test_squeezed(void **state)
 {
     Instance in;
@@ -180,7 +181,8 @@ static void test_squeezed(void **state)
     assert_int_equal(in.sets[0], 1);
 }
 
-/* Where all cores are shared anyway, it is: two such groups, and one thread more than there are CPUs. */
+/* They are squeezed when all cores are shared anyway: two such groups, and one thread more than there are
+ * CPUs. */
 static void test_squeezed_anyway(void **state)
 {
     Instance in;
@@ -206,8 +208,8 @@ static void test_squeezed_anyway(void **state)
     assert_stable(&in);
 }
 
-/* Six threads that pause a third of the time want four CPUs on average, and five as often as three: they get more
- * nodes than would do on average, where these have some of their memory. */
+/* Six threads that pause a third of the time want four CPUs on average, and five as often as three. They get
+ * more nodes than the average needs, if these have some of their memory. */
 static void test_pauses(void **state)
 {
     Instance in;
@@ -224,7 +226,7 @@ static void test_pauses(void **state)
     assert_stable(&in);
 }
 
-/* Fourteen threads that want a CPU for two fifths of the time, on two times four nodes of one. */
+/* Adds fourteen threads that want 0.4 of a CPU, on two halves of four nodes of one CPU. */
 static void add_pausing(Instance *in, uint32_t near, uint32_t far)
 {
     instance_init(in, 8, 1000, far);
@@ -245,7 +247,8 @@ static void add_pausing(Instance *in, uint32_t near, uint32_t far)
     }
 }
 
-/* Two of them on a node wait for each other; on four that are hardly further from their memory they seldom do. */
+/* Two of them on one node wait for each other; on four nodes that are hardly farther from their memory they
+ * seldom do. */
 static void test_pool(void **state)
 {
     uint32_t n_wide = 0;
@@ -260,14 +263,14 @@ static void test_pool(void **state)
     assert_in_range(n_wide, 12, 14);
     assert_stable(&in);
 
-    /* With as many CPUs as threads there is nothing to wait for. */
+    /* With as many CPUs as threads nothing waits. */
     add_pausing(&in, 12, 32);
     in.problem.n_groups = 8;
     solve(&in);
     for (uint32_t i = 0; i < 8; i++)
         assert_int_equal(in.sets[i], 1ULL << i);
 
-    /* Nor are they shared when they never pause. */
+    /* Nodes are not shared by threads that never pause. */
     add_pausing(&in, 12, 32);
     for (uint32_t i = 0; i < 14; i++)
         in.groups[i].variance_permille = 0;
@@ -276,7 +279,7 @@ static void test_pool(void **state)
         assert_int_equal(__builtin_popcountll(in.sets[i]), 1);
 }
 
-/* A node that is full on average is not the cheaper for what comes to it. */
+/* A node that is full on average does not become cheaper for a newcomer. */
 static void test_full_by_chance(void **state)
 {
     PackNodes sets[2] = {1, 1};
@@ -297,8 +300,8 @@ static void test_full_by_chance(void **state)
     }
 }
 
-/* Who needs several nodes is not squeezed into siblings on some of them, be it for memory that is there, or at first.
- * Nodes of 4 cores with two CPUs each. */
+/* A group that needs several nodes is not squeezed into siblings on some of them, be it for memory there or
+ * in its first home. Nodes of 4 cores with two CPUs each. */
 static void test_siblings_of_many(void **state)
 {
     Instance in;
@@ -318,7 +321,8 @@ static void test_siblings_of_many(void **state)
     in.groups[0].demand_permille = 15000;
     solve(&in);
     assert_int_equal(in.sets[0], 15);
-    /* One would hold it, all on siblings; but not one that has as many cores as CPUs. */
+    /* One node would hold it with all siblings in use: it gets two. One node suffices if it has as many cores
+     * as CPUs. */
     in.groups[0].demand_permille = 8000;
     in.memory[0][1] = in.memory[0][2] = 0;
     solve(&in);
@@ -326,7 +330,7 @@ static void test_siblings_of_many(void **state)
     in.groups[0].demand_permille = 4500;
     solve(&in);
     assert_int_equal(in.sets[0], 1);
-    /* Nor one that does on average, where another is near. */
+    /* Nor does a node suffice that does so on average, if another is near. */
     in.groups[0].demand_permille = 4000;
     in.distances[1] = in.distances[4] = 11;
     solve(&in);
@@ -342,7 +346,7 @@ static void test_siblings_of_many(void **state)
     assert_int_equal(in.sets[0], 1);
 }
 
-/* 18 busy threads on nodes of 4 CPUs: half a CPU too many on each of four would be two. */
+/* 18 busy threads on nodes of 4 CPUs: half a CPU too many on each of four nodes would be two CPUs in all. */
 static void test_half_a_cpu(void **state)
 {
     Instance in;
@@ -360,7 +364,7 @@ static void test_half_a_cpu(void **state)
     assert_int_equal(in.sets[0], 15);
 }
 
-/* S-JVM: four groups of eight threads, shuffled over four nodes of eight CPUs: one node each. */
+/* S-JVM: four groups of eight threads, shuffled over four nodes of eight CPUs, get one node each. */
 static void test_jvm(void **state)
 {
     uint64_t random = 20121118;
@@ -386,8 +390,8 @@ static void test_jvm(void **state)
     }
 }
 
-/* S-FLIP, for groups, which here are only threads: node 0 runs G1 (3) G2 (2) G4 (1), node 1 runs G1 (3) G3 (2) G5
- * (1). After T6<->T11, T7<->T4 and T8<->T5 node 0 has all of G1 and node 1 the rest, and it is stable. */
+/* S-FLIP for groups, here just threads: node 0 runs G1 (3) G2 (2) G4 (1), node 1 runs G1 (3) G3 (2) G5 (1).
+ * After T6<->T11, T7<->T4 and T8<->T5 node 0 has all of G1 and node 1 the rest, and that is stable. */
 static void test_flip(void **state)
 {
     Instance in;
@@ -405,8 +409,8 @@ static void test_flip(void **state)
     assert_stable(&in);
 }
 
-/* What a group of one CPU pays on each node for being far from its memory, in permille of what memory on the furthest
- * node costs: the complement of P11's weight of the node. */
+/* Asserts what a group of one CPU pays on each node for distance from its memory, in permille of the cost of
+ * memory on the farthest node: the complement of P11's weight of the node. */
 static void assert_remote(Instance *in, const uint32_t *expected)
 {
     for (uint32_t i = 0; i < in->problem.n_nodes; i++) {
@@ -426,13 +430,13 @@ static void set_distances(Instance *in, const uint32_t *distances)
     memcpy(in->distances, distances, in->problem.n_nodes * in->problem.n_nodes * sizeof(*distances));
 }
 
-/* P11's weights: memory counts by nearness, (max - d) / (max - 10): 10 / 21 of what is at 21 of 31, 6 / 12 of what
- * is at 16 of 22, and nothing of what is furthest. */
+/* P11's weights: memory counts by nearness, (max - d) / (max - 10): 10 / 21 of memory at distance 21 of 31, 6
+ * / 12 at 16 of 22, and nothing at the largest distance. */
 static void test_nearness(void **state)
 {
-    /* Four nodes in a ring, on which the opposite one is reached over either neighbour. */
+    /* A ring of four nodes; the opposite one is reached through either neighbour. */
     static const uint32_t ring[] = {10, 21, 31, 21, 21, 10, 21, 31, 31, 21, 10, 21, 21, 31, 21, 10};
-    /* Two boards of two nodes each, and nothing between them. */
+    /* Two boards of two nodes each, and no distance in between. */
     static const uint32_t boards[] = {10, 16, 22, 22, 16, 10, 22, 22, 22, 22, 10, 16, 22, 22, 16, 10};
     Instance in;
 
@@ -445,7 +449,7 @@ static void test_nearness(void **state)
     add_group(&in, 1000, (uint64_t[]){0, 2, 1});
     assert_remote(&in, (uint32_t[]){667, 167, 333});
 
-    /* Most is on node 0, but more is on and near node 3 than anywhere else. */
+    /* Node 0 has most, but node 3 and its neighbours have more than any other. */
     instance_init(&in, 4, 8000, 31);
     set_distances(&in, ring);
     add_group(&in, 1000, (uint64_t[]){400, 0, 300, 300});
@@ -455,12 +459,12 @@ static void test_nearness(void **state)
     in.memory[0][1] = 300 * GIB;
     solve(&in);
     assert_int_equal(in.sets[0], 1);
-    /* The board with most, then the node with most on it. */
+    /* The board with most, then the node on it with most. */
     set_distances(&in, boards);
     memcpy(in.memory[0], (uint64_t[]){400 * GIB, 0, 250 * GIB, 300 * GIB}, 4 * sizeof(uint64_t));
     solve(&in);
     assert_int_equal(in.sets[0], 8);
-    /* A tie: it stays. */
+    /* A tie: the group stays. */
     memcpy(in.memory[0], (uint64_t[]){GIB, GIB, GIB, GIB}, 4 * sizeof(uint64_t));
     for (uint32_t i = 0; i < 4; i++) {
         in.groups[0].home = 1ULL << i;
@@ -469,7 +473,7 @@ static void test_nearness(void **state)
     }
 }
 
-/* S-PREF: 70 to 30 decides, and nothing changes at 50 to 50, on whichever node. */
+/* S-PREF: 70 to 30 decides, and at 50 to 50 nothing changes, whichever the node. */
 static void test_preferred(void **state)
 {
     for (uint32_t home = 0; home < 2; home++) {
@@ -486,9 +490,9 @@ static void test_preferred(void **state)
     }
 }
 
-/* S-SWAP: two full nodes, each with a group whose memory is on the other: they exchange, unless that gains less than
- * MinGainPermille= for each. Where there is room, one that is better off goes alone, and nobody is sent away for it
- * (no pointless swaps). */
+/* S-SWAP: two full nodes, each with a group whose memory is on the other: they are exchanged, unless each
+ * gains less than MinGainPermille=. If there is room, a group that gains goes alone, and none is sent away
+ * for it (no pointless swaps). */
 static void test_swap(void **state)
 {
     Instance in;
@@ -513,7 +517,7 @@ static void test_swap(void **state)
         assert_int_equal(in.sets[7], gain > 30 ? 1 : 2);
     }
 
-    /* Room for it: those without memory anywhere stay. */
+    /* There is room: groups without known memory stay. */
     for (uint32_t i = 1; i < 8; i++)
         in.groups[i].memory_bytes = NULL;
     in.groups[0].home = 1;
@@ -524,7 +528,7 @@ static void test_swap(void **state)
         assert_int_equal(in.sets[i], in.groups[i].home);
 }
 
-/* S-WA: 16 pairs that must not be torn, on eight nodes: two to a node. */
+/* S-WA: 16 pairs that must stay together, on eight nodes: two on each. */
 static void test_pairs(void **state)
 {
     unsigned count[NODES] = {0};
@@ -546,14 +550,21 @@ static void test_pairs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spreading),      cmocka_unit_test(test_fork_groups),
-        cmocka_unit_test(test_siblings),       cmocka_unit_test(test_squeezed),
+        cmocka_unit_test(test_spreading),
+        cmocka_unit_test(test_fork_groups),
+        cmocka_unit_test(test_siblings),
+        cmocka_unit_test(test_squeezed),
         cmocka_unit_test(test_squeezed_anyway),
-        cmocka_unit_test(test_pauses),         cmocka_unit_test(test_pool),
-        cmocka_unit_test(test_full_by_chance), cmocka_unit_test(test_siblings_of_many),
-        cmocka_unit_test(test_half_a_cpu),     cmocka_unit_test(test_jvm),
-        cmocka_unit_test(test_flip),           cmocka_unit_test(test_nearness),
-        cmocka_unit_test(test_preferred),      cmocka_unit_test(test_swap),
+        cmocka_unit_test(test_pauses),
+        cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_full_by_chance),
+        cmocka_unit_test(test_siblings_of_many),
+        cmocka_unit_test(test_half_a_cpu),
+        cmocka_unit_test(test_jvm),
+        cmocka_unit_test(test_flip),
+        cmocka_unit_test(test_nearness),
+        cmocka_unit_test(test_preferred),
+        cmocka_unit_test(test_swap),
         cmocka_unit_test(test_pairs),
     };
 

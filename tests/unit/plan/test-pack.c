@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Packing: what single terms of the cost do, and its rules. test-pack-texts.c has the examples of the texts, and
- * test-pack-alone.c what threads use alone. */
+/* Packing: the single terms of the cost, and the rules. test-pack-texts.c has the examples of the texts,
+ * test-pack-alone.c memory that threads use alone. */
 
 #include "pack-test.h"
 
@@ -12,8 +12,8 @@ static void test_terms(void **state)
     Instance in;
     PackCost cost;
 
-    /* 8 CPUs, all of 4 GiB on the other node, 20 apart: 8000 x 10 x 64. Moved, 30 permille of 8000 x 10 x 64. 64
-     * CPU^2 of 8. */
+    /* 8 CPUs, all of 4 GiB on the other node, 20 apart: 8000 x 10 x 64. Moving: 30 permille of 8000 x 10 x
+     * 64. Evenness: 64 CPU^2 of 8. */
     instance_init(&in, 2, 8000, 20);
     add_group(&in, 8000, (uint64_t[]){0, 4})->home = 2;
     assert_int_equal(pack_cost(&in.problem, (PackNodes[]){1}, &cost), 0);
@@ -24,13 +24,14 @@ static void test_terms(void **state)
     assert_in_range(cost.even, 79900, 80000);
     assert_int_equal(cost.total, cost.remote + cost.move + cost.even);
 
-    /* On both: half of the memory is remote, and half of all pairs of threads; and a 128th for the second node. */
+    /* On both nodes: half of the memory is remote, and half of all pairs of threads; plus a 128th for the
+     * second node. */
     assert_int_equal(pack_cost(&in.problem, (PackNodes[]){3}, &cost), 0);
     assert_int_equal(cost.remote, 2560000);
     assert_int_equal(cost.split, 2560000 + 40000);
     assert_in_range(cost.even, 39900, 40000);
 
-    /* 10 CPUs on 8: 8640 are not overloaded, 1360 x 32 x 10 x 64. */
+    /* 10 CPUs on 8: 8640 are no overload, 1360 x 32 x 10 x 64. */
     in.groups[0].demand_permille = 10000;
     in.groups[0].home = 0;
     assert_int_equal(pack_cost(&in.problem, (PackNodes[]){2}, &cost), 0);
@@ -42,12 +43,13 @@ static void test_terms(void **state)
     assert_int_equal(pack_cost(&in.problem, (PackNodes[]){2}, &cost), 0);
     assert_in_range(cost.crowd, 10120ULL * 8 * 10 * 64, 10125ULL * 8 * 10 * 64);
 
-    /* 1 GiB more than the 3 that node 0 can have: as a third of its CPUs. */
+    /* 1 GiB more than the 3 GiB that node 0 can take: counts as a third of its CPUs. */
     in.nodes[0].free_bytes = 3 * GIB;
     assert_int_equal(pack_cost(&in.problem, (PackNodes[]){1}, &cost), 0);
     assert_in_range(cost.shortage / (32ULL * 10 * 64), 2665, 2667);
 
-    /* 10 CPUs on 4 cores: 6000 x 2 x 10 x 64; on both nodes, 5 and 5, where the other was not told its cores. */
+    /* 10 CPUs on 4 cores: 6000 x 2 x 10 x 64. On both nodes, 5 and 5; the number of the other's cores is not
+     * known. */
     assert_int_equal(cost.siblings, 0);
     in.nodes[0].cores_permille = 4000;
     assert_int_equal(pack_cost(&in.problem, (PackNodes[]){1}, &cost), 0);
@@ -56,13 +58,14 @@ static void test_terms(void **state)
     assert_int_equal(cost.siblings, 1280000);
     assert_int_equal(pack_cost(&in.problem, (PackNodes[]){2}, &cost), 0);
     assert_int_equal(cost.siblings, 0);
-    /* 10 on 8 that are cores: 2000 x 3/4 x 10 x 64. */
+    /* 10 CPUs on 8 that are cores: 2000 x 3/4 x 10 x 64. */
     in.nodes[0].cores_permille = 8000;
     assert_int_equal(pack_cost(&in.problem, (PackNodes[]){1}, &cost), 0);
     assert_int_equal(cost.siblings, 960000);
 }
 
-/* How much being near memory counts: less for what is guessed, a quarter for Mode=spread, and that of what is left. */
+/* How much nearness to memory counts: less if guessed; for Mode=spread a quarter, also of the discounted
+ * amount. */
 static void test_pull(void **state)
 {
     static const uint32_t expected[] = {
@@ -84,7 +87,7 @@ static void test_pull(void **state)
         }
 }
 
-/* The example of pack/cost.c: what is wide flows around what is not. */
+/* The example in pack/cost.c: a wide group flows around a narrow one. */
 static void test_pours(void **state)
 {
     Instance in;
@@ -118,7 +121,7 @@ static void test_follows_memory(void **state)
     assert_stable(&in);
 }
 
-/* As few and as near nodes as fit: 12 CPUs on a machine of two sockets of two nodes. */
+/* The fewest and nearest nodes that fit: 12 CPUs on a machine of two sockets of two nodes. */
 static void test_near_nodes(void **state)
 {
     Instance in;
@@ -153,8 +156,8 @@ static void test_near_nodes(void **state)
     assert_int_equal(in.sets[0], 0);
 }
 
-/* All memory on node 0, which has not room enough: on both would cost as much, and be more even, but the smaller set
- * wins. */
+/* All memory is on node 0, which lacks room. Both nodes would cost as much and be more even, but the smaller
+ * set wins. */
 static void test_smaller_set(void **state)
 {
     for (uint32_t demand = 5900; demand <= 8000; demand += 100) {
@@ -187,7 +190,7 @@ static void test_feasible_first(void **state)
     assert_int_equal(in.sets[0], 1);
     assert_int_equal(in.sets[1], 2);
 
-    /* Half a CPU too much on a node of two is no overload, on each of two nodes of one it is. */
+    /* Half a CPU too many is no overload on one node of two CPUs; on each of two nodes of one CPU it is. */
     instance_init(&in, 4, 2000, 20);
     add_group(&in, 2500, (uint64_t[]){1, 0, 0, 0});
     solve(&in);
@@ -198,7 +201,7 @@ static void test_feasible_first(void **state)
     assert_int_equal(__builtin_popcountll(in.sets[0]), 3);
 }
 
-/* Ten threads on two nodes of two CPUs, so many of them with their memory on the first. */
+/* Adds ten threads on two nodes of two CPUs; `n_first` of them have their memory on the first. */
 static void add_ten(Instance *in, uint32_t n_first)
 {
     instance_init(in, 2, 2000, 20);
@@ -215,7 +218,7 @@ static uint32_t n_away(const Instance *in, uint32_t n_first)
     return n;
 }
 
-/* Who leaves a full node for one that is full as well gets no CPU for it, and loses his memory. */
+/* A thread that leaves a full node for another full node gains no CPU, and loses its memory. */
 static void test_full_machine(void **state)
 {
     Instance in;
@@ -226,7 +229,7 @@ static void test_full_machine(void **state)
     solve(&in);
     assert_int_equal(n_away(&in, 7), 1);
 
-    /* Each wants one, and gets 0.4: there is no room anywhere, unless far more are here than there. */
+    /* Each wants one CPU, and gets 0.4: there is no room anywhere, unless one node has far more threads. */
     in.problem.share_permille = 400;
     solve(&in);
     assert_int_equal(n_away(&in, 7), 0);
@@ -236,7 +239,8 @@ static void test_full_machine(void **state)
     solve(&in);
     assert_in_range(n_away(&in, 10), 1, 4);
 
-    /* 32 threads get half of what they want, and have their memory on three of four nodes: the fourth is used. */
+    /* 32 threads get half of what they want, and have their memory on three of four nodes: the fourth is
+     * used, too. */
     instance_init(&in, 4, 4000, 20);
     in.problem.share_permille = 500;
     for (uint32_t i = 0; i < 32; i++) {
@@ -255,14 +259,15 @@ static void test_full_machine(void **state)
     }
     assert_stable(&in);
 
-    /* Who wants twice the machine has it all. */
+    /* A group that wants twice the machine gets all of it. */
     instance_init(&in, 4, 4000, 20);
     in.problem.share_permille = 500;
     add_group(&in, 16000, (uint64_t[]){1, 1, 1, 1});
     solve(&in);
     assert_int_equal(in.sets[0], 15);
 
-    /* 2800 on 2000: 800^2 / 2000 x 3/2 x 10 x 64, of which half counts. Begins with a quarter more than there is. */
+    /* 2800 on 2000: 800^2 / 2000 x 3/2 x 10 x 64, half of which counts, if a quarter more is wanted than
+     * there is. */
     add_ten(&in, 7);
     for (uint32_t i = 0; i < 10; i++)
         in.sets[i] = i < 7 ? 1 : 2;
@@ -284,12 +289,12 @@ static void test_headroom(void **state)
     in.nodes[0].free_bytes = 4 * GIB;
     add_group(&in, 2000, (uint64_t[]){6, 5});
     solve(&in);
-    assert_int_equal(in.sets[0], 2); /* most of it is on node 0, but 5 GiB more are not for 4 */
+    assert_int_equal(in.sets[0], 2); /* most of it is on node 0, but the other 5 GiB do not fit into 4 */
     in.nodes[0].free_bytes = 5 * GIB;
     solve(&in);
     assert_int_equal(in.sets[0], 1);
 
-    /* What leaves makes room: one of two exchanges is possible only with the other. */
+    /* A group that leaves makes room: each of two moves is possible only with the other. */
     instance_init(&in, 2, 8000, 20);
     in.nodes[0].free_bytes = in.nodes[1].free_bytes = 0;
     add_group(&in, 8000, (uint64_t[]){2, 6})->home = 1;
@@ -298,7 +303,7 @@ static void test_headroom(void **state)
     assert_int_equal(in.sets[0], 2);
     assert_int_equal(in.sets[1], 1);
 
-    /* Nodes without memory or without CPUs: nothing is divided by nothing, and a result has CPUs. */
+    /* Nodes without memory or without CPUs: no division by zero, and a result has CPUs. */
     instance_init(&in, 3, 8000, 20);
     in.nodes[0].free_bytes = 0;
     in.nodes[2].capacity_permille = 0;
@@ -316,7 +321,7 @@ static void test_stays(void **state)
     Instance in;
 
     instance_init(&in, 2, 8000, 20);
-    add_group(&in, 8000, (uint64_t[]){0, 1})->home = 1; /* all it wants is there */
+    add_group(&in, 8000, (uint64_t[]){0, 1})->home = 1; /* all its memory is there */
     in.groups[0].stays = true;
     add_group(&in, 8000, (uint64_t[]){1, 0});
     solve(&in);
@@ -327,7 +332,7 @@ static void test_stays(void **state)
     assert_int_equal(in.sets[0], 2);
     assert_int_equal(in.sets[1], 1);
 
-    /* One that roams fills what room others leave, and gets no home. */
+    /* A roaming group fills the room that others leave, and gets no home. */
     in.groups[0] = (PackGroup){.id = 9, .demand_permille = 8000, .allowed = 1, .stays = true};
     in.groups[1].memory_bytes = NULL;
     solve(&in);
@@ -335,7 +340,7 @@ static void test_stays(void **state)
     assert_int_equal(in.sets[1], 2);
 }
 
-/* MinGainPermille=: 30 more permille become local, or 29. */
+/* MinGainPermille=: more than 30 permille become local, or not. */
 static void test_hysteresis(void **state)
 {
     Instance in;
@@ -374,7 +379,7 @@ static void test_errors(void **state)
     assert_int_equal(pack_solve(&in.problem, in.sets), -E2BIG);
 }
 
-/* A group of both nodes flows around one that has the first to itself; what is overload lies by size. */
+/* A group of both nodes flows around one that has the first to itself; overload is divided by size. */
 static void test_parts(void **state)
 {
     uint64_t parts[8];
@@ -392,7 +397,7 @@ static void test_parts(void **state)
     assert_int_equal(pack_parts(&in.problem, (PackNodes[]){1, 3}, parts), 0);
     assert_in_range(parts[2], 2000 + 1990, 2000 + 2000);
     assert_int_equal(parts[2] + parts[3], 14000);
-    /* Who stays without a home is anywhere. */
+    /* A group that stays without a home is anywhere. */
     in.groups[0].stays = true;
     in.groups[1].demand_permille = 0;
     assert_int_equal(pack_parts(&in.problem, (PackNodes[]){0, 0}, parts), 0);
@@ -401,8 +406,8 @@ static void test_parts(void **state)
     assert_int_equal(parts[2] + parts[3], 0);
 }
 
-/* Cpusets that straddle nodes: a group is divided by the CPUs it may have, goes to as many nodes as give it enough of
- * them, away from its memory if that must be, and shares them with the others of its cpuset and with no one else's. */
+/* Cpusets that straddle nodes. A group is divided by the CPUs it may have, and goes to as many nodes as give
+ * it enough of them, away from its memory if need be. It shares them with groups of the same cpuset only. */
 static void test_cpusets(void **state)
 {
     static const uint32_t cpus[] = {1000, 3000, 3000, 1000};
@@ -438,8 +443,9 @@ static void test_cpusets(void **state)
     assert_stable(&in);
 }
 
-/* A machine of two halves of eight nodes, each of one core with two siblings. Sixteen threads that share memory live
- * in one half, two on each core. On all nodes they cost a quarter less, on nine to eleven more than now. */
+/* A machine of two halves of eight nodes, each of one core with two siblings. Sixteen threads that share
+ * memory live in one half, two on each core. On all nodes they would cost a quarter less, on nine to eleven
+ * more than now. */
 static void test_across_halves(void **state)
 {
     Instance in;
@@ -462,8 +468,8 @@ static void test_across_halves(void **state)
     assert_stable(&in);
 }
 
-/* Two new programs of four threads on four nodes of two CPUs get two nodes each, though one is measured to want a
- * little more than there is on two. */
+/* Two new programs of four threads, on four nodes of two CPUs, get two nodes each, although one is measured
+ * to want slightly more than two nodes have. */
 static void test_noise(void **state)
 {
     for (uint32_t more = 0; more <= 30; more += 5) {
@@ -480,8 +486,8 @@ static void test_noise(void **state)
     }
 }
 
-/* Nine threads of three groups on two nodes of four CPUs: if they never pause one waits for good, which is 4 x far
- * more. Not where more is wanted than there is, nor for less than a quarter of a thread. */
+/* Nine threads of three groups on two nodes of four CPUs: if they never pause one waits for good, which costs
+ * 4 x far more. Not if more is wanted than there is, nor for less than a quarter of a thread. */
 static void test_waiting(void **state)
 {
     static const struct {
@@ -510,7 +516,7 @@ static void test_waiting(void **state)
     }
 }
 
-/* What presses on the memory of a node is more for a small node, and no more if others use half of its CPUs. */
+/* Pressure on the memory of a node counts more for a small node, but not more if others use half of its CPUs. */
 static void test_size(void **state)
 {
     PackCost whole, half, small;
@@ -531,17 +537,15 @@ static void test_size(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_waiting),
-        cmocka_unit_test(test_size),
-        cmocka_unit_test(test_cpusets),
-        cmocka_unit_test(test_noise), cmocka_unit_test(test_terms),
-        cmocka_unit_test(test_parts), cmocka_unit_test(test_pull),
-        cmocka_unit_test(test_pours), cmocka_unit_test(test_follows_memory),
-        cmocka_unit_test(test_near_nodes), cmocka_unit_test(test_smaller_set),
-        cmocka_unit_test(test_feasible_first), cmocka_unit_test(test_full_machine),
-        cmocka_unit_test(test_headroom), cmocka_unit_test(test_stays),
-        cmocka_unit_test(test_across_halves), cmocka_unit_test(test_hysteresis),
-        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_waiting),        cmocka_unit_test(test_size),
+        cmocka_unit_test(test_cpusets),        cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_terms),          cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_pull),           cmocka_unit_test(test_pours),
+        cmocka_unit_test(test_follows_memory), cmocka_unit_test(test_near_nodes),
+        cmocka_unit_test(test_smaller_set),    cmocka_unit_test(test_feasible_first),
+        cmocka_unit_test(test_full_machine),   cmocka_unit_test(test_headroom),
+        cmocka_unit_test(test_stays),          cmocka_unit_test(test_across_halves),
+        cmocka_unit_test(test_hysteresis),     cmocka_unit_test(test_errors),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

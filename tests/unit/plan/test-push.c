@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* P4: where new groups get their first homes (S-PUSH): idle core, idle CPU, least loaded, and where they run; and who
- * is pushed to an idle core later. */
+/* P4: where new groups get their first homes (S-PUSH): idle core, idle CPU, least loaded, where they run; and
+ * which threads are pushed to an idle core later. */
 
 #include "choose-test.h"
 #include "plan/ablation.h"
 
-/* Two nodes of four cores of two CPUs. */
+/* Two nodes of four cores, each core of two CPUs. */
 #define CORES "numa:2 l3:1 core:4 pu:2 distances=10,20,20,10"
 
 static unsigned count_on(Fixture *f, pid_t first, unsigned n, const char *nodes)
@@ -18,8 +18,8 @@ static unsigned count_on(Fixture *f, pid_t first, unsigned n, const char *nodes)
     return count;
 }
 
-/* S-PUSH: eight arrivals in one tick, all born on node 0, get as many cores; a ninth shares one, on the node where
- * it runs. */
+/* S-PUSH: eight arrivals in one tick, all born on node 0, get eight cores; a ninth shares a core on the node
+ * where it runs. */
 static void test_s_push(void **state)
 {
     for (unsigned n = 8; n <= 9; n++) {
@@ -40,7 +40,7 @@ static void test_s_push(void **state)
     }
 }
 
-/* Cores that others use all the time are not idle. */
+/* Cores that unplaced tasks use all the time are not idle. */
 static void test_busy_cores(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -55,8 +55,8 @@ static void test_busy_cores(void **state)
     assert_int_equal(count_on(&f, 100, 5, "1"), 4);
 }
 
-/* Idle CPUs before waiting: when no core is left, the siblings of both nodes are used up before anybody shares a
- * CPU. */
+/* Idle CPUs come before waiting: when no core is left, the siblings of both nodes are used before two threads
+ * share a CPU. */
 static void test_idle_cpus(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -70,8 +70,8 @@ static void test_idle_cpus(void **state)
     assert_int_equal(count_on(&f, 100, 16, "1"), 8);
 }
 
-/* A process with a home of two nodes of three, CPUs 0-15, `n` busy threads of which run on
- * siblings of node 0, which is full. */
+/* Sets up a process with a home of two nodes of three, CPUs 0-15. Its `n` busy threads run on siblings of
+ * node 0, which is full. */
 static void begin_packed(Fixture *f, unsigned n)
 {
     fixture_init(f, "numa:3 l3:1 core:4 pu:2");
@@ -84,8 +84,8 @@ static void begin_packed(Fixture *f, unsigned n)
     fixture_tick(f);
 }
 
-/* Of four that share two cores two are pushed to cores of the other node, each to one of its own, and that is all. What
- * they are allowed stays as it is. */
+/* Of four threads on two cores two are pushed to cores of the other node, one to each, and no more. Their
+ * masks stay. */
 static void test_idle_core(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -107,8 +107,9 @@ static void test_idle_core(void **state)
     fixture_assert_settled(&f, false);
 }
 
-/* Five threads on the four CPUs of a node: two that may not leave share a CPU, and the fifth, which has one of its own,
- * is pushed to where its home has an idle one. Not if those who wait may go to an idle CPU themselves. */
+/* Five threads on the four CPUs of a node: two that may not leave share a CPU, and the fifth, which has a CPU
+ * of its own, is pushed to an idle CPU of its home. Not if the waiting threads may go to an idle CPU
+ * themselves. */
 static void test_in_the_way(void **state)
 {
     for (unsigned free = 0; free < 2; free++) {
@@ -142,7 +143,7 @@ static void test_in_the_way(void **state)
     }
 }
 
-/* What could not be done is not tried again at once. */
+/* A push that failed is not tried again at once. */
 static void test_push_fails(void **state)
 {
     PlanOutcome outcomes[2] = {PLAN_OUTCOME_RETRY, PLAN_OUTCOME_UNJOURNALLED};
@@ -154,13 +155,13 @@ static void test_push_fails(void **state)
     fixture_commit(&f, outcomes);
     fixture_tick(&f);
     fixture_plan(&f, false);
-    assert_int_equal(fixture_count(&f, PLAN_KIND_PUSH), 2); /* of the others */
+    assert_int_equal(fixture_count(&f, PLAN_KIND_PUSH), 2); /* of the other threads */
     assert_int_not_equal(fixture_action(&f, PLAN_KIND_PUSH, 0)->subject.tid, 100);
 }
 
-/* Who is not: who pauses, was moved a moment ago, has no core that is idle as a whole, or a policy with Steal=no; who
- * has an idle core on its node, runs outside of its home, as far as is known, or where loads could not be read; and to
- * where others share a core. And no more than may cross nodes. */
+/* Not pushed: a thread that pauses, was moved a moment ago, has no core idle as a whole, has an idle core on
+ * its node, runs outside its home, or whose policy has Steal=no; if loads are not known; or if others share
+ * the target core. No more threads than may cross nodes. */
 static void test_not_pushed(void **state)
 {
     for (int which = 0; which < 10; which++) {
@@ -195,7 +196,7 @@ static void test_not_pushed(void **state)
     }
 }
 
-/* Among equals it stays where it runs: neither the number of a group nor that of a node moves it. */
+/* In a tie a group stays where it runs: neither its number nor that of a node moves it. */
 static void test_stays(void **state)
 {
     for (int left = 0; left < 2; left++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* P15: who waits for memory by the counters of the processor, and what that decides (S-STALL). */
+/* P15: which processes wait for memory, by the processor's counters, and what that decides (S-STALL). */
 
 #include "fixture.h"
 #include "pack-test.h"
@@ -21,9 +21,9 @@ static void test_estimate(void **state)
         {{2000000, 1000000, 3333}, 999},
         {{2000000, 1000000, 900000}, 1000},
         {{500000, 1000000, 100}, 30},
-        /* It waits for something that is no miss. */
+        /* It waits for something other than misses. */
         {{499000, 1000000, 100}, 1000},
-        /* Too little to say; and nobody works for so long without a miss. */
+        /* Too little to tell; and no program works for so long without a miss. */
         {{2000000, 999999, 100}, -ENODATA},
         {{2000000, 1000000, 0}, -ENODATA},
         {{UINT64_MAX, UINT64_MAX, 1}, 0},
@@ -42,7 +42,8 @@ static void test_discount(void **state)
     assert_int_equal(stall_discount(1000), 0);
 }
 
-/* It goes on until they have run for long enough, or half a second; the second count is half of the mean. */
+/* Counting goes on until the threads have run for long enough, or for half a second. The second count makes
+ * up half of the mean. */
 static void test_counted(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -84,7 +85,7 @@ static void add(Fixture *f, pid_t pid, const char *policy, int n, uint16_t run)
     }
 }
 
-/* Chooses in a tick; "100:8 200:2" are processes and how many threads of each. */
+/* Chooses in one tick; "100:8 200:2" are processes with their numbers of threads. */
 static void assert_chosen(Fixture *f, StallChoice choice, const char *expected)
 {
     char text[256] = "";
@@ -114,7 +115,7 @@ static void test_choice(void **state)
     add(&f, 400, "c", 2, 900);
     add(&f, 500, "a", 3, 10);
     add(&f, 600, "a", 7, 900);
-    /* As many as may begin in a tick; those that sleep are asked again a second later, those that run after ten. */
+    /* As many as may begin in a tick. Sleeping ones are asked again after a second, running ones after ten. */
     assert_chosen(&f, (StallChoice){.n_open = STALL_THREADS_MAX - STALL_THREADS + 1}, "");
     assert_chosen(&f, (StallChoice){0}, "100:8 200:2 600:7");
     assert_chosen(&f, (StallChoice){0}, "");
@@ -128,7 +129,7 @@ static void test_choice(void **state)
     assert_chosen(&f, (StallChoice){0}, "200:2 600:7 100:8");
 }
 
-/* Of very many that sleep only some are asked in a tick, and those that are known to sleep never. */
+/* Of very many sleepers only some are asked in a tick, and known sleepers never. */
 static void test_sleepers(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -151,7 +152,7 @@ static void test_sleepers(void **state)
     assert_int_equal(world_process(f.world, 400)->stall_due_usec, 0);
 }
 
-/* Those that run most. */
+/* The threads that run most are counted. */
 static void test_threads(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -174,8 +175,8 @@ static void test_threads(void **state)
     assert_int_equal(choice.n_open, STALL_THREADS);
 }
 
-/* Being far from memory and from each other counts so much less, but for an eighth of the latter; not for who is said
- * to be together. */
+/* Distance from memory counts less by the discount, and so do seven eighths of the distance between threads;
+ * not under a mode that wants them together. */
 static void test_costs(void **state)
 {
     Instance in;
@@ -190,13 +191,13 @@ static void test_costs(void **state)
         in.groups[0].stall_discount_permille = 800;
         assert_int_equal(pack_cost(&in.problem, (PackNodes[]){3}, &cost), 0);
         assert_int_equal(cost.remote, mode == PACK_MODE_AUTO ? full.remote / 5 : full.remote);
-        /* The second term is far / 128 for a node more than one. */
+        /* The second term is far / 128 for one node more. */
         assert_int_equal(cost.split,
                          mode == PACK_MODE_AUTO ? (full.split - 20000) * 3 / 10 + 20000 : full.split);
     }
 }
 
-/* What lies beside whom uses it excuses being apart, whatever waiting for memory counts. */
+/* Memory beside its users excuses being apart, whatever the discount. */
 static void test_sorted(void **state)
 {
     Instance in;
@@ -213,7 +214,8 @@ static void test_sorted(void **state)
     }
 }
 
-/* All its memory is on a node whose cores it has to share: who waits for it stays, who does not goes. */
+/* All its memory is on a node whose cores it must share: a process that waits for memory stays, another one
+ * moves. */
 static void test_decides(void **state)
 {
     for (int k = 0; k < 3; k++) {
@@ -237,8 +239,9 @@ static void test_decides(void **state)
     }
 }
 
-/* Two programs with all their memory on a node that gives four fifths of what they want, and of which all is told; or
- * it is not known what it or the other one gives, or what they want, or memory does not follow, or the rule is off. */
+/* Two programs with all their memory on a node that has four fifths of the bandwidth they want, all of which
+ * is known. Or the bandwidth of this node or the other, or what they want, is not known; or memory does not
+ * follow; or the rule is off. */
 static void test_full_node(void **state)
 {
     enum {
@@ -279,7 +282,7 @@ static void test_full_node(void **state)
     }
 }
 
-/* Of who is not counted any more nothing is known. */
+/* Nothing is known of a process that is no longer counted. */
 static void test_forgotten(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -302,7 +305,7 @@ static void test_forgotten(void **state)
     assert_int_equal(process->traffic_mb + process->stall_permille + process->stall_usec, 0);
 }
 
-/* What somebody moves whom somebody else has pinned is not there for others. */
+/* Bandwidth used by a process that somebody else has pinned is not available to others. */
 static void test_others_move(void **state)
 {
     for (unsigned others = 0; others < 2; others++) {
@@ -334,7 +337,7 @@ static void test_others_move(void **state)
     }
 }
 
-/* Two fifths of three CPUs wait for what is more than four fifths of what the node gives; not on two nodes. */
+/* Two fifths of three CPUs wait for traffic beyond four fifths of the node's bandwidth; not so on two nodes. */
 static void test_starved(void **state)
 {
     Instance in;
