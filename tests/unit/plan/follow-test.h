@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Processes with memory on one of two nodes, for tests of memory that follows. */
+/* Processes with memory on one of two nodes, for tests of memory that follows its home. */
 
 #include "fixture.h"
 #include "plan/memory/follow.h"
@@ -11,7 +11,7 @@
 #define MIB    ((uint64_t)1 << 20)
 #define SEC    ((uint64_t)1000000)
 
-/* So much of the process on each node, as of now. */
+/* Sets the bytes of the process on each node, as measured now. */
 static inline void set_memory(Fixture *f, pid_t pid, uint64_t on_0, uint64_t on_1)
 {
     const uint64_t bytes[] = {on_0, on_1};
@@ -27,7 +27,7 @@ static inline void add_process(Fixture *f, pid_t pid)
     fixture_task(f, pid, pid + 1, 0);
 }
 
-/* A policy, 4 GiB free on each node of 8, and process 10 with 64 MiB on node 1. */
+/* Sets up a policy, 4 of 8 GiB free on each node, and process 10 with 64 MiB on node 1. */
 static inline void setup(Fixture *f, const char *policy)
 {
     fixture_init(f, TWO_SHARDS);
@@ -58,7 +58,7 @@ static inline void end_order(Fixture *f, pid_t pid, FollowEnd end, uint64_t move
                 });
 }
 
-/* The plan gives no order for process 10, for this reason and no other. */
+/* Asserts that the plan has no migration request for process 10, for this reason and no other. */
 static inline void assert_refused(Fixture *f, PlanReason reason)
 {
     size_t n = 0;

@@ -2,7 +2,7 @@
 
 #pragma once
 
-/* A process of two threads whose memory is sorted by who uses it: rounds, judgements, orders. */
+/* A process of two threads whose memory is sorted by use: rounds, judgements, migration requests. */
 
 #include "fixture.h"
 #include "plan/ablation.h"
@@ -15,7 +15,7 @@
 #define HEAP     (1 << 30)
 #define N_BLOCKS 16U
 #define PID      10
-#define ON_0     11 /* threads, by where they live */
+#define ON_0     11 /* threads, named after their home nodes */
 #define ON_1     12
 
 typedef struct Bench {
@@ -25,7 +25,7 @@ typedef struct Bench {
     MemoryRegions regions;
     Policy *policy;
     NodeIx where[N_BLOCKS];
-    pid_t user[N_BLOCKS]; /* 0: nobody touches it; -1: both do, in turns */
+    pid_t user[N_BLOCKS]; /* 0: no thread; -1: both, in turns */
     int32_t runs_on[4];   /* nodes of the threads from ON_0 on */
     uint32_t n_rounds;
 } Bench;
@@ -47,7 +47,7 @@ static inline void add_thread(Bench *b, pid_t tid)
         touches_add_thread(&b->touches, world_task_key(b->f.world, fixture_find(&b->f, PID, tid))), 0);
 }
 
-/* A home of all nodes; all memory on node 0. */
+/* Sets up a home of all nodes, with all memory on node 0. */
 static inline void setup_on(Bench *b, const char *synthetic, uint32_t n_nodes)
 {
     const MemoryRegion heap = {.start = HEAP,
@@ -124,7 +124,7 @@ static inline void judge(Bench *b)
     assert_int_equal(sorting_judge(&b->sorting, &what), 0);
 }
 
-/* Plans the next order; whether it was given. Refusals are in the plan. */
+/* Plans the next migration request. Returns whether the plan has it; refusals are in the plan. */
 static inline bool order(Bench *b, PlanUse *use)
 {
     char *what = NULL;
@@ -137,7 +137,7 @@ static inline bool order(Bench *b, PlanUse *use)
     return b->f.plan.n_actions == 1;
 }
 
-/* The order is taken and done at once. */
+/* Takes the request and completes it at once. */
 static inline void carry_out(Bench *b, const PlanUse *use)
 {
     fixture_commit(&b->f, NULL);
@@ -160,7 +160,7 @@ static inline void set_free(Bench *b)
     fixture_find(&b->f, PID, ON_0)->home_node = fixture_find(&b->f, PID, ON_1)->home_node = NODE_NONE;
 }
 
-/* Threads that are free share eight blocks. */
+/* Sets up two threads without home nodes that share eight blocks. */
 static inline void setup_shared(Bench *b)
 {
     setup(b);
@@ -169,7 +169,7 @@ static inline void setup_shared(Bench *b)
         b->user[i] = -1;
 }
 
-/* A round a second, of which is told what it says. */
+/* Runs rounds, one a second, and puts into the World what each one shows. */
 static inline void told_rounds(Bench *b, unsigned n)
 {
     while (n-- > 0) {

@@ -21,7 +21,7 @@ typedef struct Bench {
     MemoryRegions regions;
     BlocksRules rules;
     hwloc_bitmap_t nodes;
-    NodeIx where[256]; /* of blocks, from HEAP on */
+    NodeIx where[256]; /* nodes of the blocks from HEAP on */
     uint64_t n_moved;
 } Bench;
 
@@ -62,13 +62,13 @@ static void touch(Bench *b, uint64_t address, pid_t tid, int32_t node)
     assert_int_equal(touches_add(&b->touches, &one), 0);
 }
 
-/* One sample, as of a huge page. */
+/* Adds one sample, as of a huge page. */
 static void touch_block(Bench *b, uint64_t block, pid_t tid, int32_t node)
 {
     touch(b, HEAP + block * BLOCK + 5 * PAGE, tid, node);
 }
 
-/* Where threads live: A on node 0, B on node 1, of many every other one there; C nowhere. */
+/* Home nodes of threads: A on node 0, B on node 1, any further ones alternate; C has none. */
 static NodeIx home_of(void *userdata, pid_t tid, bool alone)
 {
     unsigned *n_asked = userdata;
@@ -119,7 +119,8 @@ static void moves_are(const Bench *b, const char *expected)
     assert_string_equal(text, expected);
 }
 
-/* Rounds in which A and B touch eight blocks each of their own, which lie where they live: threads that work apart. */
+/* Runs rounds in which A and B each touch eight blocks of their own on their own node, as threads that work
+ * apart do. */
 static void work_apart(Bench *b, int n_rounds)
 {
     for (int round = 0; round < n_rounds; round++) {
@@ -134,8 +135,8 @@ static void work_apart(Bench *b, int n_rounds)
     }
 }
 
-/* After how many rounds a block of B on node 0 moves, of which A has the sample of the first `shared` rounds, in a
- * process in which `n_shared` more blocks are touched by both. */
+/* Returns the round in which a block on node 0 moves to B, if A has the sample in the first `shared` rounds,
+ * in a process in which `n_shared` more blocks are touched by both. */
 static int rounds_until_moved(int shared, uint64_t n_shared, bool two_stage)
 {
     CLEANUP(bench_done) Bench b;
@@ -154,8 +155,8 @@ static int rounds_until_moved(int shared, uint64_t n_shared, bool two_stage)
     return n;
 }
 
-/* Memory of one thread follows it: at once, without the second stage; after three rounds if nothing is shared; and
- * after ten if much is, because it might be. Who was there before must be forgotten. */
+/* Memory of one thread follows it: at once without the second stage; after three rounds if nothing is shared;
+ * and after ten if much is shared, because the block might be. An earlier user must be forgotten first. */
 static void test_two_stages(void **state)
 {
     assert_int_equal(rounds_until_moved(0, 0, false), 1);
@@ -165,7 +166,7 @@ static void test_two_stages(void **state)
     assert_in_range(rounds_until_moved(4, 8, true), 4 + 9, 4 + 11);
 }
 
-/* Threads that are seen to work apart: their memory is theirs after one round. */
+/* If threads are seen to work apart, their memory is theirs after one round. */
 static void test_apart(void **state)
 {
     CLEANUP(bench_done) Bench b;
@@ -183,7 +184,8 @@ static uint32_t random_below(uint64_t *seed, uint32_t below)
     return (uint32_t)((*seed >> 33) % below);
 }
 
-/* Samples of a huge page on node 0 that is used from node 1 with this share; in how many rounds it would move there. */
+/* Samples a huge page on node 0, `permille` of whose accesses come from node 1. Returns the rounds in which
+ * it would move there. */
 static uint32_t count_moves(uint64_t seed, uint32_t permille, uint32_t n_rounds)
 {
     uint32_t n = 0;
@@ -196,12 +198,13 @@ static uint32_t count_moves(uint64_t seed, uint32_t permille, uint32_t n_rounds)
         touch_block(&b, 7, there ? B : A, there);
         judge(&b);
         n += b.blocks.n_moves > 0;
-        tries_done(&b.blocks.tries); /* it is left where it is, and must not become busy */
+        tries_done(&b.blocks.tries); /* it stays where it is, and must not become busy */
     }
     return n;
 }
 
-/* S-2STAGE: no more pass than do by the kernel's two stages, the square of the share; what all are for, does. */
+/* S-2STAGE: no more moves than with the kernel's two stages, which pass the square of the share; a page used
+ * from one node only does move. */
 static void test_share(void **state)
 {
     for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -212,8 +215,8 @@ static void test_share(void **state)
     }
 }
 
-/* So many threads, half of them on either node, share 64 huge pages, each as often as the others, and half of them
- * lie on either node. Whoever comes first in a round has the sample. Returns the samples from afar. */
+/* Threads, half of them on each of two nodes, share 64 huge pages equally; half of the pages lie on each
+ * node. A random thread has the sample of a page in each round. Returns the remote samples. */
 static uint64_t share(Bench *b, uint64_t seed, uint32_t n_threads)
 {
     uint64_t n = 0;
@@ -236,7 +239,8 @@ static uint64_t share(Bench *b, uint64_t seed, uint32_t n_threads)
     return n;
 }
 
-/* S-PINGPONG: memory that two nodes use alike stays. Two threads now and then look like one, to whom it is private. */
+/* S-PINGPONG: memory that two nodes use alike stays. With two threads some blocks now and then look private
+ * to one. */
 static void test_ping_pong(void **state)
 {
     for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -250,8 +254,8 @@ static void test_ping_pong(void **state)
     }
 }
 
-/* S-2M: blocks of small pages. The first is used by B, the second by A and B by halves, of the third one page in eight
- * is A's: both are mixed. */
+/* S-2M: blocks of small pages. The first is used by B, the second half by A and half by B; of the third one
+ * page in eight is A's. The last two are mixed. */
 static void test_pages(void **state)
 {
     CLEANUP(bench_done) Bench b;
@@ -290,7 +294,7 @@ static void test_refused(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(verdicts); i++)
         assert_int_equal(b.blocks.n[verdicts[i]], 1);
 
-    /* Outside of the home; then where nobody knows. */
+    /* The user's node is outside the home; then the block's node is not known. */
     hwloc_bitmap_clr(b.nodes, 1);
     touch_block(&b, 0, B, 1);
     judge(&b);
@@ -302,7 +306,8 @@ static void test_refused(void **state)
     assert_int_equal(b.blocks.n[BLOCKS_UNKNOWN], 1);
 }
 
-/* A page that does not go is let be, until it is where it belongs. A neighbour keeps its own count. */
+/* A page that does not move is left alone until it lies where it belongs. Its neighbour has a count of its
+ * own. */
 static void test_busy(void **state)
 {
     CLEANUP(bench_done) Bench b;
@@ -327,7 +332,7 @@ static void test_busy(void **state)
     moves_are(&b, "2800-2a00:1");
 }
 
-/* A block whose ends lie in two regions is two units, and so are their moves. */
+/* A block whose ends lie in two regions is two units, and moves as two. */
 static void test_regions(void **state)
 {
     const uint64_t at = HEAP + 30 * BLOCK;
@@ -342,7 +347,7 @@ static void test_regions(void **state)
     touch(&b, at + PAGE, B, 1);
     judge(&b);
     moves_are(&b, "3c00-3c03:1");
-    touch(&b, at + 3 * PAGE, B, 1); /* the gap */
+    touch(&b, at + 3 * PAGE, B, 1); /* in the gap */
     judge(&b);
     moves_are(&b, "");
     touch(&b, at + 7 * PAGE, B, 1);
@@ -354,7 +359,8 @@ static void test_regions(void **state)
     assert_int_equal(b.blocks.n[BLOCKS_FILE], 1);
 }
 
-/* What two threads of one node share is theirs after three rounds where no other node's are seen: pairs of threads. */
+/* What two threads of one node share moves to it after three rounds, if no threads of other nodes are seen
+ * there: pairs of threads. */
 static void test_pairs(void **state)
 {
     CLEANUP(bench_done) Bench b;
@@ -373,8 +379,8 @@ static void test_pairs(void **state)
     moves_are(&b, "1000-2000:1");
 }
 
-/* By owners: threads of one process get their own memory where they live, wherever they were seen; what two nodes share
- * stays, and what two threads of one node share goes there. */
+/* Blocks by owners: threads of one process get their own memory where they live, wherever they ran when they
+ * were seen. What two nodes share stays, and what two threads of one node share goes there. */
 static void test_owners(void **state)
 {
     CLEANUP(bench_done) Bench b;
@@ -394,7 +400,7 @@ static void test_owners(void **state)
         judge(&b);
         moves_are(&b, round < 2 ? "" : "200-600:1 c00-e00:1");
     }
-    /* 4; 5, for nobody knows where that one lives; 7, on which three rounds in a row say little. */
+    /* Block 4; block 5, whose user has no known node; block 7, about which three rounds in a row say little. */
     assert_int_equal(b.blocks.n[BLOCKS_MIXED], 6);
     assert_int_equal(b.blocks.n[BLOCKS_LOCAL], 2);
     for (int round = 0; round < 6; round++) {
@@ -403,7 +409,7 @@ static void test_owners(void **state)
     }
     moves_are(&b, "e00-1000:1");
 
-    /* Nobody is sent out of the home. */
+    /* Memory never leaves the nodes of the home. */
     hwloc_bitmap_clr(b.nodes, 1);
     touch_block(&b, 1, B, 0);
     judge(&b);
@@ -411,7 +417,7 @@ static void test_owners(void **state)
     assert_int_equal(b.blocks.n[BLOCKS_OUTSIDE], 4);
     hwloc_bitmap_set(b.nodes, 1);
 
-    /* At the first sight of it. */
+    /* At first sight. */
     b.rules.two_stage = false;
     touch_block(&b, 20, B, 0);
     judge(&b);

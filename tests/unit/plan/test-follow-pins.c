@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Memory that follows: orders that hold or no longer do, what somebody else has pinned or bound, and groups of which
- * some memory is on its way. */
+/* Memory that follows: requests that hold or no longer do, memory that somebody else has pinned or bound, and
+ * groups with some memory in flight. */
 
 #include "follow-test.h"
 
-/* Of a group of many processes some memory is always on its way, which is no reason to stay where most of it is not. */
+/* In a group of many processes some memory is always in flight. That is no reason to stay where most of it is
+ * not. */
 static void test_few_of_many(void **state)
 {
     for (int more = 0; more < 2; more++) {
@@ -56,7 +57,7 @@ static void test_holds(void **state)
     assert_false(follow_holds(f.world, f.policies, p));
 }
 
-/* Somebody else has pinned it to node 0 as a whole: it gets no home, and its memory comes to it. */
+/* Somebody else has pinned all of the process to node 0: it gets no home, and its memory comes to it. */
 static void test_pinned(void **state)
 {
     const PlanAction *a;
@@ -72,7 +73,7 @@ static void test_pinned(void **state)
     fixture_plan(&f, true);
     assert_int_equal(f.plan.n_actions, 0);
     f.policies->policies[0]->act = POLICY_ACT_AUTO;
-    /* Nobody will ever look who of it uses what. */
+    /* Its use is never sampled, so nothing waits for that. */
     world_process(f.world, 10)->use_awaited = true;
     fixture_plan(&f, true);
     assert_int_equal(fixture_count(&f, PLAN_KIND_SET_HOME), 0);
@@ -85,7 +86,7 @@ static void test_pinned(void **state)
     p = world_process(f.world, 10);
     assert_true(follow_holds(f.world, f.policies, p));
 
-    /* As long as all of it is pinned there. */
+    /* Only while all of it is pinned there. */
     fixture_find(&f, 10, 11)->allowed = fixture_mask(&f, "2,8");
     assert_false(follow_holds(f.world, f.policies, p));
     fixture_find(&f, 10, 11)->allowed = fixture_mask(&f, "2");
@@ -97,17 +98,17 @@ static void test_pinned(void **state)
     fixture_wait(&f, 60 * SEC);
     set_memory(&f, 10, 0, 64 * MIB);
 
-    /* It may run on all nodes, or its policy takes no heed of who pinned it. */
+    /* One thread may run on both nodes; then its policy overrides foreign pinning. */
     fixture_find(&f, 10, 11)->allowed = fixture_mask(&f, "2,8");
     fixture_plan(&f, true);
     assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 0);
     fixture_find(&f, 10, 11)->allowed = fixture_mask(&f, "2");
     f.policies->policies[0]->foreign_affinity = POLICY_FOREIGN_OVERRIDE;
     fixture_plan(&f, true);
-    assert_int_equal(fixture_count(&f, PLAN_KIND_SET_HOME), 2); /* from each mask */
+    assert_int_equal(fixture_count(&f, PLAN_KIND_SET_HOME), 2); /* one for each old mask */
 }
 
-/* Somebody has bound its memory, or so little of it that it does not matter. */
+/* Its memory is bound by somebody else, or too little of it is to matter. */
 static void test_bound(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -124,7 +125,7 @@ static void test_bound(void **state)
     assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
 }
 
-/* Pinned to two nodes of four: nobody looks who of it uses what, and all of it goes to these. */
+/* Pinned to two nodes of four: its use is never sampled, and all its memory goes to these nodes. */
 static void test_pinned_to_two(void **state)
 {
     const uint64_t bytes[] = {0, 32 * MIB, 0, 32 * MIB};

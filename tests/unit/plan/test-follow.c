@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Memory that follows its home: what is ordered, what is not and why, and what becomes of it. */
+/* Memory that follows its home: what is requested, what is not and why, and what results. */
 
 #include "follow-test.h"
 
@@ -26,7 +26,7 @@ static void test_follows(void **state)
     fixture_assert_settled(&f, true);
     assert_ptr_equal(move_of(&f, 10)->to, fixture_mask(&f, "0"));
 
-    /* It is under way. */
+    /* In flight. */
     fixture_wait(&f, SEC);
     follow_progress(f.world, a->subject, 24 * MIB);
     assert_int_equal(move_of(&f, 10)->todo_bytes, 40 * MIB);
@@ -39,7 +39,7 @@ static void test_follows(void **state)
     assert_int_equal(f.world->workloads[0].memory.n_orders, 1);
     assert_int_equal(f.world->workloads[0].memory.blocked_usec, 7);
 
-    /* What was known before says nothing now. */
+    /* Earlier measurements no longer count. */
     assert_true(follow_wants_look(f.world, world_process(f.world, 10)));
     assert_refused(&f, PLAN_REASON_EVIDENCE);
     fixture_wait(&f, 2 * SEC);
@@ -51,7 +51,7 @@ static void test_follows(void **state)
     assert_int_equal(f.plan.n_refused[PLAN_REASON_MEMORY_NEAR], 0);
 }
 
-/* Who has no home yet is looked at again when it has twice the memory that was found. */
+/* A process without a home is measured again when it has twice the memory that was found. */
 static void test_grown(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -69,7 +69,7 @@ static void test_grown(void **state)
     assert_false(follow_wants_look(f.world, process));
 }
 
-/* Of a home of two nodes it is not known which one a block is for: what lies on either stays. */
+/* In a home of two nodes it is not known which node a block belongs to: memory on either stays. */
 static void test_never_inside_the_home(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -119,7 +119,7 @@ static void test_refusals(void **state)
     move_of(&f, 10)->until_usec = f.world->now_usec;
 
     fixture_wait(&f, 3 * SEC);
-    assert_refused(&f, PLAN_REASON_EVIDENCE); /* older than the home, which is of this plan */
+    assert_refused(&f, PLAN_REASON_EVIDENCE); /* older than the home, which this plan sets */
     assert_int_equal(world_set_process_memory(f.world, world_process(f.world, 10), NULL, 0), 0);
     assert_refused(&f, PLAN_REASON_EVIDENCE);
     set_memory(&f, 10, 0, 64 * MIB);
@@ -127,8 +127,8 @@ static void test_refusals(void **state)
     assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
 }
 
-/* Small programs live by little memory. A quarter of a MiB is too little to move, and one block that somebody bound is
- * nothing to heed. */
+/* Little memory matters to small programs. A quarter of a MiB is too little to move, and one bound block too
+ * little to consider. */
 static void test_little(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -148,7 +148,7 @@ static void test_little(void **state)
     assert_refused(&f, PLAN_REASON_MEMORY_BOUND);
 }
 
-/* P19: a tenth of 8 GiB stays free, and what the group grew by. */
+/* P19: a tenth of 8 GiB stays free, and as much as the group grew by. */
 static void test_headroom(void **state)
 {
     const uint64_t keep = 8192 * MIB / 100 * 10;
@@ -171,7 +171,8 @@ static void test_headroom(void **state)
     assert_refused(&f, PLAN_REASON_HEADROOM);
 }
 
-/* Two nodes give it what one cannot: a fifth less is worth being near, more is not. */
+/* Two nodes give the process bandwidth that one cannot. Being near its memory is worth a fifth less, but no
+ * more. */
 static void test_bandwidth(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -190,19 +191,19 @@ static void test_bandwidth(void **state)
     process->traffic_mb = 5010;
     assert_refused(&f, PLAN_REASON_BANDWIDTH);
 
-    f.world->topology->nodes[1].bandwidth_mb = 0; /* it is not known what it has now */
+    f.world->topology->nodes[1].bandwidth_mb = 0; /* its present bandwidth is not known */
     fixture_plan(&f, true);
     assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
-    f.world->topology->nodes[1].bandwidth_mb = 20000; /* less than it moves there */
+    f.world->topology->nodes[1].bandwidth_mb = 20000; /* less than its present traffic there */
     fixture_plan(&f, true);
     assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
     f.world->topology->nodes[1].bandwidth_mb = 40000;
-    set_memory(&f, 10, 0, 64 * MIB); /* one node for another */
+    set_memory(&f, 10, 0, 64 * MIB); /* from one node to another */
     fixture_plan(&f, true);
     assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
 }
 
-/* What is on its way takes room, too. */
+/* Memory in flight takes room, too. */
 static void test_headroom_is_shared(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -221,7 +222,7 @@ static void test_headroom_is_shared(void **state)
     assert_int_equal(fixture_action(&f, PLAN_KIND_MOVE_PAGES, 0)->subject.pid, 20);
 }
 
-/* P20 */
+/* P20: requests that share a rate take turns; memory pressure lowers the rate for all. */
 static void test_rate(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -254,7 +255,7 @@ static CpuMask helping(Fixture *f)
     return fixture_action(f, PLAN_KIND_MOVE_PAGES, 0)->memory.help;
 }
 
-/* The CPUs of the node it leaves help to move it if others need no more than half of them. */
+/* The CPUs of the node that memory leaves help to move it if other threads need no more than half of them. */
 static void test_help(void **state)
 {
     const TopologyNode *node;
@@ -270,14 +271,14 @@ static void test_help(void **state)
     assert_ptr_equal(helping(&f), fixture_mask(&f, "1"));
     fixture_cpu(&f, first + n / 2, 1000, 0);
     assert_null(helping(&f));
-    /* Its own threads there are no others. */
+    /* The process's own threads are not "others". */
     fixture_find(&f, 10, 11)->last_cpu.i = first;
     assert_ptr_equal(helping(&f), fixture_mask(&f, "1"));
     fixture_find(&f, 10, 11)->last_cpu.i = 0;
     assert_null(helping(&f));
 }
 
-/* I7: in vain the pause doubles; what failed for good is not tried for PingPongSec=. */
+/* I7: after each attempt in vain the pause doubles; what failed for good is not tried for PingPongSec=. */
 static void test_pauses(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -299,14 +300,14 @@ static void test_pauses(void **state)
     assert_int_equal(move_of(&f, 10)->until_usec, f.world->now_usec + SEC);
     fixture_wait(&f, 5 * SEC);
     set_memory(&f, 10, 23 * MIB, 41 * MIB);
-    assert_refused(&f, PLAN_REASON_MEMORY_NEAR); /* what could not be moved is no reason */
+    assert_refused(&f, PLAN_REASON_MEMORY_NEAR); /* memory that cannot be moved is no reason to try again */
     set_memory(&f, 10, 20 * MIB, 44 * MIB);
     fixture_place(&f);
     end_order(&f, 10, FOLLOW_END_FAILED, MIB, 0);
     assert_int_equal(move_of(&f, 10)->until_usec, f.world->now_usec + 60 * SEC);
 }
 
-/* I7: there, back, and then not again for PingPongSec=. */
+/* I7: there and back, and then not again for PingPongSec=. */
 static void test_ping_pong(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -328,7 +329,8 @@ static void test_ping_pong(void **state)
     assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
 }
 
-/* Who uses what decides in a home of several nodes; to the only one all of it goes. */
+/* In a home of several nodes use decides where memory goes, and is waited for; to a single node all of it
+ * goes. */
 static void test_use_awaited(void **state)
 {
     static const char *const policies[] = {FIXED0, "[Placement]\nMode=fixed\nNodes=1-2\n"};
@@ -350,8 +352,8 @@ static void test_use_awaited(void **state)
     }
 }
 
-/* Beside the kernel's balancing memory goes to the only node of a home, and to several where it is seen who uses what.
- * Where it is not, the kernel sees more. */
+/* Beside the kernel's balancing, memory goes to the single node of a home; and to several nodes if its use
+ * can be seen. Otherwise the kernel sees more. */
 static void test_beside(void **state)
 {
     static const struct {
@@ -378,7 +380,7 @@ static void test_beside(void **state)
         assert_int_equal(world_set_process_memory(f.world, world_process(f.world, 10),
                                                   (uint64_t[]){0, 0, 0, 64 * MIB}, f.world->now_usec),
                          0);
-        /* On the whole machine, or of this process. */
+        /* Use is hidden on the whole machine, or of this process. */
         *(k % 2 ? &world_process(f.world, 10)->use_hidden : &f.world->use_hidden) = cases[i].hidden;
         f.world->kernel_balances = true;
         fixture_plan(&f, true);
@@ -390,13 +392,13 @@ static void test_beside(void **state)
         f.world->kernel_balances = true;
         assert_int_equal(plan_check(f.world, f.policies, &f.limits, &f.plan, NULL),
                          cases[i].kernels ? -EUCLEAN : 0);
-        /* It is cancelled where the kernel begins to balance. */
+        /* A request is cancelled where the kernel begins to balance. */
         fixture_commit(&f, NULL);
         assert_int_equal(follow_holds(f.world, f.policies, world_process(f.world, 10)), !cases[i].kernels);
     }
 }
 
-/* As long as memory is under way its home is not given up for where it came from. */
+/* While its memory is in flight, a group does not leave its home for the node that the memory came from. */
 static void test_home_stays(void **state)
 {
     Fixture f;
@@ -416,7 +418,7 @@ static void test_home_stays(void **state)
     }
 }
 
-/* An order that was not taken, or whose home was not, leaves nothing behind. */
+/* A request that was not carried out, or whose home was not, leaves nothing behind. */
 static void test_not_taken(void **state)
 {
     PlanOutcome outcomes[2] = {PLAN_OUTCOME_DONE, PLAN_OUTCOME_RETRY};
@@ -443,7 +445,7 @@ static void test_not_taken(void **state)
     assert_false(follow_holds(f.world, f.policies, world_process(f.world, 10)));
 }
 
-/* plan_check() sees what is wrong. */
+/* plan_check() finds each violation. */
 static void test_check(void **state)
 {
     PlanMemory *memory;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* P15, P18: memory that was brought together goes back if its process gets on more slowly (S-SLOWER). */
+/* P15, P18: memory that was gathered goes back if its process makes less progress then (S-SLOWER). */
 
 #include "choose-test.h"
 #include "plan/ablation.h"
@@ -8,7 +8,8 @@
 #include "plan/scan/gather.h"
 #include "plan/scan/stall.h"
 
-/* Four threads with a quarter of their memory on each node, which did so many instructions by cycle, permille. */
+/* Sets up four threads with a quarter of their memory on each node; `permille`: instructions per cycle, 0:
+ * not counted. */
 static Process *setup(Fixture *f, uint64_t permille)
 {
     fixture_init(f, FOUR);
@@ -40,7 +41,8 @@ static void end_move(Fixture *f)
     seconds(f, 1);
 }
 
-/* Nothing is noted of who was not counted, has most of it there already, all on one other node, or next to nothing. */
+/* No note is made if the process was not counted, or if most memory is on the target already, all is on one
+ * other node, or there is next to none. */
 static void test_not_noted(void **state)
 {
     static const struct {
@@ -67,7 +69,7 @@ static void test_not_noted(void **state)
     }
 }
 
-/* It goes back when it was counted twice that it gets on more slowly, with all memory where it went. */
+/* Memory goes back after the process was twice counted to be slower, with all memory on the target. */
 static void test_slower_twice(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -77,7 +79,7 @@ static void test_slower_twice(void **state)
     assert_ptr_equal(process->gather.nodes, fixture_mask(&f, "0-3"));
     process->memory.to = fixture_mask(&f, "0");
     seconds(&f, 1);
-    count(&f, 500); /* under way */
+    count(&f, 500); /* in flight */
     assert_false(process->gather.slower);
     end_move(&f);
     count(&f, 860); /* noise */
@@ -88,7 +90,7 @@ static void test_slower_twice(void **state)
     assert_true(process->gather.slower);
     assert_int_equal(process->stall_due_usec, f.world->now_usec + 2000000);
     seconds(&f, 2);
-    count(&f, 900); /* not any more */
+    count(&f, 900); /* no longer slower */
     assert_false(process->gather.slower);
     seconds(&f, 1);
     count(&f, 500);
@@ -99,7 +101,7 @@ static void test_slower_twice(void **state)
     assert_int_equal(process->gather.progress, 500);
 }
 
-/* It stays there for an hour if that is faster, and else goes home for good. */
+/* In a trial, memory stays there for an hour if that is faster; otherwise it goes home for good. */
 static void test_trial(void **state)
 {
     static const struct {
@@ -130,8 +132,8 @@ static void test_trial(void **state)
     }
 }
 
-/* What comes later, or after an order that moved nothing, has other reasons; and the rest of the memory that goes the
- * same way changes nothing. */
+/* Slowness that comes later, or after a request that moved nothing, has other causes. The rest of the memory,
+ * going the same way, changes nothing. */
 static void test_compared(void **state)
 {
     for (int i = 0; i < 3; i++) {
@@ -151,7 +153,7 @@ static void test_compared(void **state)
     }
 }
 
-/* A trial is over when it has been counted, however long the move takes. */
+/* A trial ends when it was counted, however long the move takes. */
 static void test_long_trial(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -184,7 +186,7 @@ static const PlanAction *find_move(const Fixture *f)
     return NULL;
 }
 
-/* With its memory on node 1, and to lie on nodes 1 and 2 for the next 20 seconds. */
+/* Sets up a process with memory on node 1 that is to lie on nodes 1 and 2 for the next 20 seconds. */
 static Process *go_back(Fixture *f)
 {
     Process *process = setup(f, 1000);
@@ -200,7 +202,8 @@ static Process *go_back(Fixture *f)
     return process;
 }
 
-/* Two processes of one group, whose memory lay on other nodes: the home has those of both, and each goes to its own. */
+/* Two processes of one group, whose memory lay on different nodes: the home includes the nodes of both, and
+ * the memory of each goes to its own. */
 static void test_two(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -226,12 +229,12 @@ static void test_two(void **state)
     assert_ptr_equal(world_process(f.world, 200)->memory.to, fixture_mask(&f, "1-2"));
 }
 
-/* Of two processes of a group one goes back. The home goes with most of the CPU time, and stays as long as it is a
- * quarter of it. */
+/* One of two processes of a group goes back. The home goes with it once it has most of the CPU time, and
+ * stays as long as it has a quarter. */
 static void test_most(void **state)
 {
     static const struct {
-        uint32_t permille; /* that it runs; the other one runs 2000 */
+        uint32_t permille; /* CPU time of that process; the other one runs 2000 */
         bool back;
     } steps[] = {{1500, false}, {3000, true}, {1500, true}, {900, true}, {500, false}, {1500, false}};
     CLEANUP(fixture_done) Fixture f;
@@ -255,7 +258,7 @@ static void test_most(void **state)
     }
 }
 
-/* What that does: the memory is dealt out over the nodes where it lay, and the home is as wide, for that reason. */
+/* The plan: the memory is interleaved over the nodes where it lay, and the home is as wide, for that reason. */
 static void test_plan(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -272,8 +275,8 @@ static void test_plan(void **state)
     assert_true(f.plan.n_refused[PLAN_REASON_SLOWER] > 0);
 }
 
-/* Not on more nodes than its policy or its threads allow, nor where the policy names them, with another mode or another
- * cpuset, nor if the threads are starved there. */
+/* Not over more nodes than the policy or the number of threads allows, nor if the policy names nodes, with
+ * another mode or cpuset, or if the threads would starve there. */
 static void test_not_back(void **state)
 {
     enum {

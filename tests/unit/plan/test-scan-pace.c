@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* P8, P10, P16: first rounds, adapted ones, and what a round says (S-SETTLE). */
+/* P8, P10, P16: first rounds, adapted periods, and what a round shows (S-SETTLE). */
 
 #include "../touches-test.h"
 #include "fixture.h"
@@ -34,13 +34,13 @@ static uint64_t go(ScanPace *pace, const ScanPaceRound *round)
     return scan_pace_usec(pace) / MSEC;
 }
 
-/* Behind its first rounds, at `msec`. */
+/* A pace past its first rounds, with this period. */
 static ScanPace paced(uint64_t msec)
 {
     return (ScanPace){.period_usec = msec * MSEC, .n_rounds = SCAN_PACE_FIRST_ROUNDS, .moved_usec = 1000};
 }
 
-/* Whatever the shortest period is, three rounds come at once. */
+/* Whatever the shortest period, three rounds follow at once. */
 static void test_first(void **state)
 {
     const ScanPaceRound round = local();
@@ -53,7 +53,7 @@ static void test_first(void **state)
     assert_int_equal(go(&pace, &round), 1300);
 }
 
-/* More of them while they teach something, but not for ever. */
+/* More of them while threads become known, but not for ever. */
 static void test_learning(void **state)
 {
     ScanPaceRound round = local();
@@ -71,7 +71,7 @@ static void test_learning(void **state)
     round.learning = false;
     assert_int_equal(go(&pace, &round), 1000);
 
-    /* Who has settled, if only for one round, may learn again. */
+    /* After settling, if only for one round, it may learn again. */
     assert_int_equal(go(&pace, &round), 1300);
     round.learning = true;
     for (unsigned i = SCAN_PACE_FIRST_ROUNDS + 1; i < SCAN_PACE_LEARN_ROUNDS; i++)
@@ -100,9 +100,9 @@ static void test_adapted(void **state)
     assert_int_equal(go(&pace, &silent), 1000);
 }
 
-/* Not longer than saves anything: 20 ms of 4 s are half a percent, and of 20 s, where all is together on one node, a
- * tenth. Cheaper rounds come at the start of the range, dear ones as ScanMaxSec= says, and nothing is known of one that
- * was not whole. */
+/* The period grows no longer than saves anything: 20 ms in 4 s are half a percent of the time and, if all is
+ * together on one node, 20 ms in 20 s a tenth of a percent. Cheaper rounds come at the start of the range,
+ * expensive ones at ScanMaxSec=; a partial round does not tell the cost. */
 static void test_cheap(void **state)
 {
     static const struct {
@@ -131,7 +131,7 @@ static void test_cheap(void **state)
     }
 }
 
-/* Together, it is looked at half as often each time (P16); a tenth elsewhere, it is not. */
+/* If memory is together the rate halves each time (P16); if a tenth is elsewhere it does not. */
 static void test_converged(void **state)
 {
     static const uint64_t expected[] = {2000, 4000, 8000, 16000, 32000, 60000, 60000};
@@ -145,7 +145,7 @@ static void test_converged(void **state)
     round.strength = CONVERGE_FREEZE - 1;
     assert_int_equal(go(&pace, &round), 1300);
 
-    /* All on one node, and used from another one. */
+    /* All on one node, but used from another one. */
     pace = paced(1000);
     round.strength = CONVERGE_ONE;
     round.n_near = 89;
@@ -165,7 +165,7 @@ static uint64_t go_near(ScanPace *pace, uint64_t n_near, uint64_t n_far)
     return go(pace, &round);
 }
 
-/* Threads that exchange what they work on: first rounds. */
+/* Threads exchange what they work on: first rounds again. */
 static void test_left(void **state)
 {
     ScanPace pace = paced(1000);
@@ -177,10 +177,10 @@ static void test_left(void **state)
     assert_int_equal(go_near(&pace, 0, 64), FIRST);
     assert_int_equal(go_near(&pace, 0, 64), 1000);
     assert_int_equal(go_near(&pace, 0, 64), 1300);
-    /* It moves after them. */
+    /* Memory moves after the threads. */
     assert_int_equal(go_near(&pace, 60, 4), 1690);
     assert_int_equal(go_near(&pace, 32, 32), FIRST);
-    /* Of thousands a tenth is no chance, but no change either. */
+    /* A tenth of thousands is not chance, but no change of phase either. */
     pace = paced(1000);
     assert_int_equal(go_near(&pace, 10000, 0), 1300);
     assert_int_equal(go_near(&pace, 9010, 990), 1690);
@@ -196,8 +196,8 @@ static unsigned rounds_until(ScanPace *pace, const ScanPaceRound *round, uint64_
     return n;
 }
 
-/* S-SETTLE: from the first round on, converged or not, at most 20 rounds to the longest period; of a new phase, four
- * to the shortest. */
+/* S-SETTLE: from the first round on, converged or not, at most 20 rounds to the longest period; after a new
+ * phase begins, four to the shortest. */
 static void test_s_settle(void **state)
 {
     for (uint32_t strength = 0; strength <= CONVERGE_ONE; strength += CONVERGE_ONE) {
@@ -212,7 +212,7 @@ static void test_s_settle(void **state)
     }
 }
 
-/* Whose threads begin to work is looked at three times, as at first. */
+/* If threads begin to work there are three quick rounds, as at first. */
 static void test_restart(void **state)
 {
     const ScanPaceRound round = local();
@@ -235,20 +235,18 @@ static void test_moved(void **state)
     assert_int_equal(scan_pace_usec(&pace), 9000 * MSEC);
     scan_pace_moved(&pace, &range, 2000);
     assert_int_equal(scan_pace_usec(&pace), 250 * MSEC);
-    /* The same move again. */
+    /* The same move noted again. */
     pace.period_usec = 4000 * MSEC;
     scan_pace_moved(&pace, &range, 2000);
     assert_int_equal(scan_pace_usec(&pace), 4000 * MSEC);
 
-    /* First rounds are sooner still. */
+    /* First rounds come even sooner. */
     pace = (ScanPace){0};
     scan_pace_moved(&pace, &range, 3000);
     assert_int_equal(scan_pace_usec(&pace), SCAN_PACE_FIRST_USEC);
 }
 
-/*
- * What a round says
- */
+/* What a round shows */
 
 static void touch_block(pid_t tid, uint64_t block)
 {
@@ -297,8 +295,8 @@ static void test_private(void **state)
     assert_seen(&round.seen, 1, 0, 1, 0);
 }
 
-/* What threads of one node share is local there and remote elsewhere; what threads of both nodes share is local on
- * both (P12). */
+/* A block shared by threads of one node is local there and remote elsewhere; one shared by threads of both
+ * nodes is local on both (P12). */
 static void test_shared(void **state)
 {
     ScanPaceRound round;
@@ -320,7 +318,7 @@ static void test_shared(void **state)
     assert_false(round.learning);
 }
 
-/* One block in ten is touched from node 1: that is no node the process is at work on. */
+/* One block in ten is touched from node 1: that is not one of the active nodes. */
 static void test_inactive(void **state)
 {
     ScanPaceRound round;
@@ -334,7 +332,7 @@ static void test_inactive(void **state)
     assert_seen(&round.seen, 0, 10, 9, 1);
 }
 
-/* Evidence without blocks: averages of threads. */
+/* Evidence without blocks: the averages of threads. */
 static void test_threads(void **state)
 {
     ScanPaceRound round;

@@ -37,7 +37,7 @@ static void test_range(void **state)
         assert_int_equal(range.n_windows * range.min_usec, gb == 16 ? 6400000 : 25600000);
     }
 
-    /* Never below the floor, which for large windows is a second. */
+    /* Never below the minimum, which for large windows is a second. */
     check_range(1 << 20, 4096, 100, 100);
     limits.window_bytes = 4096 * MEGABYTE;
     assert_int_equal(scan_period_range(&limits, UINT64_MAX).min_usec, 1000000);
@@ -48,7 +48,8 @@ static void test_range(void **state)
     assert_int_equal(scan_period_range(&limits, UINT64_MAX).n_windows, UINT64_MAX);
 }
 
-/* Milliseconds, as the vectors are written: remote, local, failed, private, shared. */
+/* Adapts a period; milliseconds, in the order of the kernel's vectors: remote, local, failed, private,
+ * shared. */
 static uint64_t adapt(uint64_t period_msec, uint64_t remote, uint64_t local, uint64_t failed,
                       uint64_t private, uint64_t shared)
 {
@@ -79,17 +80,18 @@ static void test_adapt(void **state)
     assert_int_equal(adapt(9000, 0, 0, 0, 0, 0), 15000);
     assert_int_equal(adapt(14000, 0, 1000, 0, 1000, 0), 15000);
     assert_int_equal(adapt(300, 1000, 0, 0, 0, 1000), 250);
-    assert_int_equal(adapt(1000, 0, 1000, 0, 0, 1000), 1300); /* local counts when shared */
+    assert_int_equal(adapt(1000, 0, 1000, 0, 0, 1000), 1300); /* local decides even if shared */
     assert_int_equal(adapt(1000, 600, 400, 0, 700, 300), 1100);
 
     /* A slot is rounded up. */
     assert_int_equal(scan_period_adapt(&odd, 1001, &(ScanPeriodSeen){.local = 1, .private_faults = 1}), 1304);
 
-    /* All remote and private: the kernel takes it for nothing at all. */
+    /* All remote and private: the kernel takes this for no faults at all. */
     assert_int_equal(adapt(1000, 1000, 0, 0, 1000, 0), 1300);
 }
 
-/* The period of a task whose memory is all local, or all remote, and shared. Returns the number of windows to `end`. */
+/* Adapts the period of a task whose accesses are all as `seen`. Returns the number of windows until it is
+ * `end_usec`. */
 static unsigned windows_until(const ScanPeriodRange *range, uint64_t *period_usec, const ScanPeriodSeen *seen,
                               uint64_t end_usec)
 {
@@ -102,7 +104,8 @@ static unsigned windows_until(const ScanPeriodRange *range, uint64_t *period_use
     return n;
 }
 
-/* S-SETTLE: a converged load is at the longest period within 20 windows, a new phase at the shortest within four. */
+/* S-SETTLE: a converged load reaches the longest period within 20 windows, a new phase the shortest within
+ * four. */
 static void test_s_settle(void **state)
 {
     const ScanPeriodSeen converged = {.local = 1000, .private_faults = 1000};

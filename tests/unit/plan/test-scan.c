@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* P8 and P9: what of a process's memory is looked at next (S-VMA, S-SETTLE). */
+/* P8 and P9: which memory of a process is scanned next (S-VMA, S-SETTLE). */
 
 #include "fixture.h"
 #include "plan/scan/scan.h"
@@ -33,7 +33,7 @@ static void space_done(Space *space)
     scan_window_done(&space->window);
 }
 
-/* Private, readable and writable memory, all of it present as far as is known. */
+/* Adds private, readable and writable memory, all of it present as far as is known. */
 static MemoryRegion *add(Space *space, uint64_t bytes)
 {
     MemoryRegion region = {
@@ -57,7 +57,7 @@ static const ScanWindow *step(Space *space, uint64_t after_usec)
     return &space->window;
 }
 
-/* How often each reason was given in the last step, in their order, as "1 0 0 0 0 0 0 0". */
+/* Asserts the counts of each reason in the last step, in order, as "1 0 0 0 0 0 0 0". */
 static void reasons_are(const Space *space, const char *expected)
 {
     char text[128] = "";
@@ -79,14 +79,14 @@ static void test_names(void **state)
     assert_null(scan_reason_names[SCAN_REASON_MAX]);
 }
 
-/* Each region fails its test and all that come behind; the first one counts. */
+/* Each region fails its own test and all later ones; the first failure counts. */
 static void test_order(void **state)
 {
     CLEANUP(space_done) Space space;
     MemoryRegion *region;
 
     space_init(&space, false);
-    (void)add(&space, MEGABYTE); /* what is looked at */
+    (void)add(&space, MEGABYTE); /* a suitable one */
     step(&space, 0);
     assert_true(space.window.ended);
 
@@ -110,7 +110,7 @@ static void test_order(void **state)
     reasons_are(&space, "3 1 1 2 0 0 0 0");
     assert_int_equal(space.window.n_ranges, 0);
 
-    /* A delay later only those that are never looked at are left out. */
+    /* After the delay only regions that are never scanned are left out. */
     step(&space, SCAN_DELAY_USEC - 1);
     reasons_are(&space, "3 1 1 2 0 0 0 0");
     step(&space, 1);
@@ -119,7 +119,7 @@ static void test_order(void **state)
     assert_int_equal(space.scan.n[SCAN_REASON_UNSUITABLE], 9);
 }
 
-/* A guard of a file is not readable: it is no read-only file. */
+/* An unreadable guard mapping of a file does not count as a read-only file. */
 static void test_guard_of_file(void **state)
 {
     CLEANUP(space_done) Space space;
@@ -156,7 +156,7 @@ static void count_windows(uint64_t rss_mb, uint64_t n_windows)
     assert_int_equal(scan_coverage_permille(&space.scan), 1000);
 }
 
-/* As many as P8 has for the period. */
+/* As many windows as P8 assumes for the period. */
 static void test_windows(void **state)
 {
     count_windows(100, 1);
@@ -165,7 +165,7 @@ static void test_windows(void **state)
     count_windows(65536, 256);
 }
 
-/* What is not there costs no budget, but eight windows of addresses are enough for one step. */
+/* Absent memory costs no budget, but one step covers at most eight windows of addresses. */
 static void test_virtual(void **state)
 {
     CLEANUP(space_done) Space space;
@@ -182,14 +182,14 @@ static void test_virtual(void **state)
     assert_int_equal(space.window.virtual_bytes, 1024 * MEGABYTE);
     assert_true(space.window.ended);
 
-    /* Half of it is there. */
+    /* Half of it is present. */
     region->resident_bytes = 1536 * MEGABYTE;
     step(&space, 2 * SECOND);
     assert_int_equal(space.window.virtual_bytes, 512 * MEGABYTE);
     assert_int_equal(space.window.present_bytes, 256 * MEGABYTE);
 }
 
-/* Two sequences look at everything; then only at what is used, and by force at one region per step. */
+/* Two sequences scan everything. Later ones scan what is used, and one forced region in each step. */
 static void test_forced(void **state)
 {
     CLEANUP(space_done) Space space;
@@ -204,7 +204,7 @@ static void test_forced(void **state)
         assert_true(space.window.ended);
     }
 
-    /* Somebody is seen in the second one. */
+    /* A thread is seen in the second region. */
     scan_note_access(&space.regions, 2 * GAP + 4096, 77);
     step(&space, SECOND);
     reasons_are(&space, "0 0 0 0 0 2 0 1");
@@ -213,7 +213,7 @@ static void test_forced(void **state)
     assert_int_equal(space.window.ranges[1].start, GAP);
     assert_false(space.window.ended);
 
-    /* The second was done, the third is left. */
+    /* The second region was scanned; the third remains. */
     step(&space, SECOND);
     reasons_are(&space, "0 0 0 0 1 1 0 1");
     assert_int_equal(space.window.n_ranges, 1);
@@ -221,7 +221,7 @@ static void test_forced(void **state)
     assert_true(space.window.ended);
     assert_int_equal(space.scan.n_covered, 3);
 
-    /* Without force the others are left out, and the sequence is over at once. */
+    /* Without force the other regions are left out, and the sequence ends at once. */
     space.rules.force_complete = false;
     step(&space, SECOND);
     assert_int_equal(space.window.n_ranges, 1);
@@ -229,7 +229,7 @@ static void test_forced(void **state)
     assert_int_equal(scan_coverage_permille(&space.scan), 333);
 }
 
-/* A forced region that is larger than the window is gone on with. */
+/* A forced region larger than the window is continued in the next step. */
 static void test_forced_large(void **state)
 {
     CLEANUP(space_done) Space space;
@@ -253,7 +253,7 @@ static void test_forced_large(void **state)
     assert_int_equal(space.scan.n_covered, 2);
 }
 
-/* Who was seen is forgotten after four to eight delays; a scan for one thread looks at what that one used. */
+/* A user is forgotten after four to eight delays; a scan for one thread covers what that thread used. */
 static void test_filter(void **state)
 {
     CLEANUP(space_done) Space space;
@@ -269,7 +269,7 @@ static void test_filter(void **state)
     space.rules.tid = 77;
     step(&space, SECOND);
     assert_int_equal(space.window.n_ranges, 1);
-    step(&space, 4 * SECOND); /* ages once */
+    step(&space, 4 * SECOND); /* one ageing step */
     assert_int_equal(space.window.n_ranges, 1);
     step(&space, 4 * SECOND);
     assert_int_equal(space.window.n_ranges, 0);
@@ -277,10 +277,10 @@ static void test_filter(void **state)
     scan_note_access(&space.regions, GAP, 77);
     step(&space, 3600 * SECOND);
     assert_int_equal(space.window.n_ranges, 0);
-    scan_note_access(&space.regions, 5 * GAP, 77); /* nobody's */
+    scan_note_access(&space.regions, 5 * GAP, 77); /* in no region */
 }
 
-/* An address space that changes under the scan. */
+/* The address space changes during a scan. */
 static void test_changes(void **state)
 {
     CLEANUP(space_done) Space space;
@@ -291,7 +291,7 @@ static void test_changes(void **state)
     step(&space, 0);
     old = space.regions;
     space.regions = (MemoryRegions){0};
-    (void)add(&space, 100 * MEGABYTE); /* where the scan is there is nothing any more */
+    (void)add(&space, 100 * MEGABYTE); /* the scan's position no longer exists */
     (void)add(&space, 100 * MEGABYTE);
     regions_inherit(&space.regions, &old);
     regions_done(&old);
@@ -320,8 +320,8 @@ static uint32_t random_below(uint64_t *seed, uint32_t below)
     return (uint32_t)((*seed >> 33) % below);
 }
 
-/* One process of sixteen threads with a region each, all of which use theirs all the time. A scan is for a thread
- * drawn at random. Returns the mean coverage of sequences 3 to `n`. */
+/* Runs a process of sixteen threads that each use one region all the time. Each scan is for a thread drawn at
+ * random. Returns the mean coverage of sequences 3 to `n`. */
 static uint32_t run_vma(uint64_t seed, bool force_complete, uint64_t n)
 {
     uint64_t sum = 0;
@@ -345,8 +345,9 @@ static uint32_t run_vma(uint64_t seed, bool force_complete, uint64_t n)
     return (uint32_t)(sum / (n - 2));
 }
 
-/* Without force a sequence covers the regions whose owner happens to scan: a sixteenth, somewhat more by bits that
- * threads share, and the longer the less, since an owner who has not scanned for long is forgotten for good. */
+/* Without force a sequence covers the regions whose user happens to scan: a sixteenth, slightly more because
+ * threads share bits. It shrinks with time, because a user that has not scanned for long is forgotten for
+ * good. */
 static void test_vma(void **state)
 {
     for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -379,7 +380,7 @@ static MemoryRegion random_region(uint64_t *seed, uint64_t start)
     };
 }
 
-/* Mappings come, go, and change. */
+/* Mappings are added, removed and changed. */
 static void change(Space *space, uint64_t *seed)
 {
     CLEANUP(regions_done) MemoryRegions before = space->regions;
@@ -401,8 +402,8 @@ static void change(Space *space, uint64_t *seed)
     regions_inherit(&space->regions, &before);
 }
 
-/* Every range lies in one region that may be looked at, is not empty, and ends where a huge page or the region does;
- * a step takes no more than its budget and one huge page of each region it ends in. */
+/* Every range lies in one suitable region, is not empty, and ends at a huge page or at the end of the region.
+ * A step takes no more than its budget and one huge page of each region it ends in. */
 static void check_window(const Space *space)
 {
     const ScanWindow *window = &space->window;
@@ -425,7 +426,7 @@ static void check_window(const Space *space)
     assert_true(sum <= space->rules.window_bytes * SCAN_VIRTUAL_FACTOR + SCAN_ALIGN_BYTES);
 }
 
-/* A sequence that is completed by force ends, and has covered everything. */
+/* A forced sequence ends, and has covered everything. */
 static void test_random(void **state)
 {
     for (uint64_t i = 1; i <= 300; i++) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What many threads of one process share, and what of it is dealt out (P17). */
+/* Memory that many threads of one process share, and which of it is striped (P17). */
 
 #include "sorting-test.h"
 
-/* P17: what both nodes use is striped over them when it is most of the process, else it stays. */
+/* P17: memory used from both nodes is striped over them if it is most of the process; otherwise it stays. */
 static void test_striped(void **state)
 {
     PlanUse use;
@@ -33,7 +33,7 @@ static void test_striped(void **state)
     done(&b);
 }
 
-/* Threads that share everything have no node of their own, and use it from any of their home. */
+/* Threads that share everything have no node of their own, and use the memory from any node of their home. */
 static void test_striped_for_free_threads(void **state)
 {
     PlanUse use;
@@ -42,7 +42,7 @@ static void test_striped_for_free_threads(void **state)
     setup(&b);
     set_free(&b);
     for (uint32_t i = 0; i < 8; i++)
-        b.user[i] = ON_0; /* its own, wherever it is */
+        b.user[i] = ON_0; /* private, wherever the thread runs */
     rounds(&b, 12);
     judge(&b);
     assert_int_equal(b.sorting.n_moves, 0);
@@ -56,8 +56,8 @@ static void test_striped_for_free_threads(void **state)
     done(&b);
 }
 
-/* P17: what free threads share is not dealt out while all of them run on one node, nor because one was elsewhere for a
- * moment. */
+/* P17: memory shared by free threads is not striped while all of them run on one node, nor because one was
+ * elsewhere for a moment. */
 static void test_not_striped_on_one(void **state)
 {
     PlanUse use;
@@ -83,7 +83,7 @@ static void test_not_striped_on_one(void **state)
     assert_true(use.stripe);
     carry_out(&b, &use);
     for (uint32_t i = 0; i < 8; i++)
-        b.where[i].i = 0; /* as if it had not gone */
+        b.where[i].i = 0; /* as if it had not moved */
     b.f.world->now_usec += 3600 * SEC;
     b.runs_on[1] = 0;
     told_rounds(&b, 1);
@@ -93,8 +93,8 @@ static void test_not_striped_on_one(void **state)
     done(&b);
 }
 
-/* P14: buddies get a node together. Before they have it what they share is not dealt out; but where threads get no node
- * of their own, and where they have got none for long. */
+/* P14: buddies will get a node together, and before they have it their memory is not striped. It is if
+ * threads get no nodes of their own, or have got none for long. */
 static void test_not_striped_for_buddies(void **state)
 {
     enum {
@@ -123,8 +123,8 @@ static void test_not_striped_for_buddies(void **state)
     }
 }
 
-/* Two pairs share eight blocks each, those of each on another node. Dealt out over both they would be no nearer. If all
- * lie on one node, or are shared by more, they are. */
+/* Two pairs share eight blocks each, on different nodes: striped over both nodes their memory would be no
+ * nearer. If all of it is on one node, or shared by more threads, it is striped. */
 static void test_not_striped_for_few(void **state)
 {
     for (unsigned c = 0; c < 3; c++) {
@@ -148,8 +148,8 @@ static void test_not_striped_for_few(void **state)
     }
 }
 
-/* Of three nodes a pair lives on two, and another on one. What the first shares goes to its two, and what lies on
- * either stays; nothing is dealt out over all three. */
+/* Of three nodes one pair lives on two, another pair on one. Memory of the first pair goes to its two nodes,
+ * or stays on either; nothing is striped over all three. */
 static void test_few_on_two_nodes(void **state)
 {
     PlanUse use;
@@ -184,7 +184,7 @@ static void test_few_on_two_nodes(void **state)
     done(&b);
 }
 
-/* Threads that share all may seem to be buddies for a round. That does not end what was begun. */
+/* Threads that share everything may look like buddies for a round. That does not stop what was begun. */
 static void test_striped_past_a_round(void **state)
 {
     PlanUse use;
@@ -195,7 +195,7 @@ static void test_striped_past_a_round(void **state)
     rounds(&b, 12);
     judge(&b);
     assert_true(order(&b, &use));
-    assert_int_equal(use.bytes, 3 * BLOCK); /* 1, 3, 5 */
+    assert_int_equal(use.bytes, 3 * BLOCK); /* blocks 1, 3, 5 */
     carry_out(&b, &use);
 
     b.user[7] = -1;
@@ -212,8 +212,9 @@ static void test_striped_past_a_round(void **state)
     done(&b);
 }
 
-/* When most of ten blocks are shared, those stay at which only one was seen, how often ever: it may be what that thread
- * has alone. What is found later goes as well, though it is less than a quarter. */
+/* Most of ten blocks are shared: blocks where only one thread was seen stay, however often it was seen,
+ * because they may be private to it. A shared block found later moves, too, although it is less than a
+ * quarter. */
 static void test_striped_with_the_others(void **state)
 {
     PlanUse use;
@@ -229,7 +230,7 @@ static void test_striped_with_the_others(void **state)
     judge(&b);
     assert_true(order(&b, &use));
     assert_true(use.stripe);
-    assert_int_equal(use.bytes, 3 * BLOCK); /* 1, 3, 5 */
+    assert_int_equal(use.bytes, 3 * BLOCK); /* blocks 1, 3, 5 */
     carry_out(&b, &use);
 
     b.user[7] = -1;
@@ -242,7 +243,8 @@ static void test_striped_with_the_others(void **state)
     done(&b);
 }
 
-/* What all use is known first. It is not most as long as there is more of which little is known. */
+/* Memory that all use is known first. It is not most of the memory while there is more of which little is
+ * known. */
 static void test_not_striped_too_soon(void **state)
 {
     PlanUse use;
@@ -263,8 +265,8 @@ static void test_not_striped_too_soon(void **state)
     done(&b);
 }
 
-/* What two share counts for each of them: six blocks beside ten that one of them has alone are most of what they use,
- * and two beside eight are not. */
+/* Memory shared by two threads counts for each of them: six blocks beside ten private ones of one thread are
+ * most of what they use, two beside eight are not. */
 static void test_striped_beside_what_is_alone(void **state)
 {
     static const struct {
@@ -288,7 +290,7 @@ static void test_striped_beside_what_is_alone(void **state)
     }
 }
 
-/* A block that is to be striped and does not go is let be after three times. */
+/* A block that is to be striped and does not move is left alone after three attempts. */
 static void test_striped_in_vain(void **state)
 {
     unsigned n_orders = 0;

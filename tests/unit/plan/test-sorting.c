@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Memory of one process, sorted by who uses it: from rounds to plans. */
+/* Memory of one process, sorted by use: from rounds to plans. */
 
 #include "sorting-test.h"
 
@@ -15,7 +15,7 @@ static void test_own(void **state)
         b.user[i] = ON_0;
     for (uint32_t i = 4; i < 10; i++)
         b.user[i] = i == 7 ? 0 : ON_1;
-    /* Who was seen once may be chance. */
+    /* A thread seen once may be chance. */
     round_(&b);
     judge(&b);
     assert_false(order(&b, &use));
@@ -44,8 +44,9 @@ static void test_own(void **state)
     done(&b);
 }
 
-/* Of 16 blocks each thread sees a quarter of its own in a round. When half were seen again, by nobody else, all go
- * to their users, those seen once too; but three rounds of each are waited for while some are shared. */
+/* Of 16 blocks each thread is seen at a quarter of its own in a round. When half were seen again, with no
+ * other thread, all go to their users, also those seen once. While some are shared, three rounds of each
+ * block are needed. */
 static void test_apart(void **state)
 {
     PlanUse use;
@@ -71,7 +72,7 @@ static void test_apart(void **state)
     }
 }
 
-/* I7: what moved stays for MinResidencySec=, and does not go back soon. */
+/* I7: moved memory stays for MinResidencySec=, and does not go back soon. */
 static void test_rest(void **state)
 {
     PlanUse use;
@@ -81,7 +82,7 @@ static void test_rest(void **state)
     b.policy->min_residency_usec = SEC;
     b.policy->ping_pong_usec = 10 * SEC;
     b.user[0] = ON_1;
-    /* Of few blocks to be seen twice may be chance. */
+    /* With few blocks, being seen twice may be chance. */
     rounds(&b, 2);
     judge(&b);
     assert_false(order(&b, &use));
@@ -89,7 +90,7 @@ static void test_rest(void **state)
     judge(&b);
     assert_true(order(&b, &use));
     carry_out(&b, &use);
-    /* Its user goes back to node 0. */
+    /* Its user returns to node 0. */
     fixture_find(&b.f, PID, ON_1)->home_node.i = 0;
     round_(&b);
     b.f.world->now_usec += 2 * SEC;
@@ -103,7 +104,7 @@ static void test_rest(void **state)
     done(&b);
 }
 
-/* What goes back and forth does so after 5, 10, 20, and so many seconds. */
+/* Memory that goes back and forth moves after 5, 10, 20 seconds, and so on. */
 static void test_back(void **state)
 {
     PlanUse use;
@@ -137,7 +138,7 @@ static void test_back(void **state)
     done(&b);
 }
 
-/* What is refused is not tried, and goes as soon as it may. */
+/* A refused move is no attempt, and is made as soon as it is allowed. */
 static void test_refused(void **state)
 {
     PlanUse use;
@@ -161,13 +162,13 @@ static void test_refused(void **state)
     assert_int_equal(b.f.plan.n_refused[PLAN_REASON_FOLLOW_OFF], 1);
     sorting_refused(&b.sorting);
     b.policy->follow = true;
-    b.f.world->kernel_balances = true; /* which is no reason */
+    b.f.world->kernel_balances = true; /* which does not hold back moves by use */
     judge(&b);
     assert_true(order(&b, &use));
     done(&b);
 }
 
-/* All destinations at the same time, each block to its own. */
+/* Blocks move to all destinations at the same time, each to its own. */
 static void test_both_ways(void **state)
 {
     PlanUse use;
@@ -195,7 +196,7 @@ static void test_both_ways(void **state)
     done(&b);
 }
 
-/* A thread that somebody else sent to a node lives there; one that may be anywhere has no right node. */
+/* A thread that somebody else pinned to a node lives there; one that may run anywhere has no proper node. */
 static void test_foreign(void **state)
 {
     PlanUse use;
@@ -218,7 +219,8 @@ static void test_foreign(void **state)
     done(&b);
 }
 
-/* P13: what a free thread uses alone goes where it has run for a while, and not before; what both use stays. */
+/* P13: private memory of a free thread goes where the thread has run for a while, and not before; shared
+ * memory stays. */
 static void test_own_of_free_threads(void **state)
 {
     PlanUse use;
@@ -230,7 +232,7 @@ static void test_own_of_free_threads(void **state)
         b.user[i] = i < 4 ? ON_1 : i < 7 ? ON_0 : -1;
     told_rounds(&b, 5);
     assert_int_equal(n_judged(&b), 0);
-    b.runs_on[1] = 0; /* one is elsewhere for a moment */
+    b.runs_on[1] = 0; /* one thread is elsewhere for a moment */
     told_rounds(&b, 1);
     b.runs_on[1] = 1;
     told_rounds(&b, 5);
@@ -246,7 +248,7 @@ static void test_own_of_free_threads(void **state)
     assert_int_equal(use.ranges[0].to.i, 1);
     done(&b);
 
-    /* Few looks are not enough, however long they take. */
+    /* A few rounds are not enough, however long they take. */
     setup(&b);
     set_free(&b);
     for (uint32_t i = 0; i < 8; i++)
@@ -259,7 +261,7 @@ static void test_own_of_free_threads(void **state)
     assert_int_not_equal(n_judged(&b), 0);
     done(&b);
 
-    /* Who is seen anew has not been there before. */
+    /* A thread that was forgotten starts anew. */
     setup(&b);
     set_free(&b);
     for (uint32_t i = 0; i < 8; i++)
@@ -274,7 +276,7 @@ static void test_own_of_free_threads(void **state)
     done(&b);
 }
 
-/* Who has no home yet is looked at to find one: till then nothing moves. */
+/* While a process has no home, its use is watched only to find one: nothing moves until then. */
 static void test_before_home(void **state)
 {
     for (unsigned i = 0; i < 2; i++) {
@@ -298,14 +300,10 @@ static void test_before_home(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_own),
-        cmocka_unit_test(test_apart),
-        cmocka_unit_test(test_rest),
-        cmocka_unit_test(test_back),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_both_ways),
-        cmocka_unit_test(test_foreign),
-        cmocka_unit_test(test_own_of_free_threads),
+        cmocka_unit_test(test_own),         cmocka_unit_test(test_apart),
+        cmocka_unit_test(test_rest),        cmocka_unit_test(test_back),
+        cmocka_unit_test(test_refused),     cmocka_unit_test(test_both_ways),
+        cmocka_unit_test(test_foreign),     cmocka_unit_test(test_own_of_free_threads),
         cmocka_unit_test(test_before_home),
     };
 

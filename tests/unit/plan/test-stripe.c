@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Memory dealt out over nodes (P17): by Mode=interleave, and where one of several nodes has nearly all of it. */
+/* Memory striped over nodes (P17): by Mode=interleave, and if one of several nodes has nearly all of it. */
 
 #include "fixture.h"
 #include "plan/memory/follow.h"
@@ -12,7 +12,7 @@
 #define SEC        ((uint64_t)1000000)
 #define N_THREADS  8
 
-/* So many MiB of process 10 on each of four nodes, as of now. */
+/* Sets the MiB of process 10 on each of four nodes, as measured now. */
 static void set_memory(Fixture *f, uint64_t on_0, uint64_t on_1, uint64_t on_2, uint64_t on_3)
 {
     const uint64_t bytes[] = {on_0 * MIB, on_1 * MIB, on_2 * MIB, on_3 * MIB};
@@ -21,7 +21,7 @@ static void set_memory(Fixture *f, uint64_t on_0, uint64_t on_1, uint64_t on_2, 
         world_set_process_memory(f->world, world_process(f->world, 10), bytes, f->world->now_usec), 0);
 }
 
-/* Process 10 with eight busy threads lives on nodes 0 and 1 of four of 4 CPUs, and stays for this test. */
+/* Sets up process 10 with eight busy threads, on nodes 0 and 1 of four nodes of 4 CPUs, where it stays. */
 static void setup(Fixture *f, const char *policy)
 {
     Group *g;
@@ -45,7 +45,7 @@ static void setup(Fixture *f, const char *policy)
     set_memory(f, 64, 0, 0, 0);
 }
 
-/* It lives on all nodes, or on these. */
+/* Sets its home; NULL: all nodes. */
 static void set_home(Fixture *f, const char *cpus, const char *nodes)
 {
     Group *g = &f->world->groups[0];
@@ -120,7 +120,7 @@ static void assert_silent(Fixture *f)
         assert_int_not_equal(f->plan.refusals[i].mechanism, 17);
 }
 
-/* What is beyond a node's share, or outside, from a fiftieth of it all on. */
+/* Memory beyond a node's share, or outside the home, is moved from a fiftieth of it all on. */
 static void test_interleave(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -142,19 +142,19 @@ static void test_interleave(void **state)
     (void)assert_ordered(&f, PLAN_RULE_INTERLEAVE, "0", "0-1", 9);
     set_memory(&f, 200, 200, 0, 0);
     assert_silent(&f);
-    /* Only the node that is to get something needs room. */
+    /* Only a node that is to receive memory needs room. */
     set_memory(&f, 64, 0, 0, 0);
     f.world->nodes[1].free_bytes = 819 * MIB;
     assert_refused(&f, PLAN_REASON_HEADROOM, 0, 2 * MIB);
     f.world->nodes[1].free_bytes = 4096 * MIB;
     f.world->nodes[0].free_bytes = 0;
     (void)assert_ordered(&f, PLAN_RULE_INTERLEAVE, "0", "0-1", 32);
-    /* The kernel's balancing would bring it back to who uses it. */
+    /* The kernel's balancing would move it back to its users. */
     f.world->kernel_balances = true;
     assert_refused(&f, PLAN_REASON_KERNEL_BALANCES, 0, 0);
 }
 
-/* The home becomes one node, which gets all of it, and three, over which it is dealt out anew. */
+/* If the home becomes one node, that gets all memory; if it becomes three, the memory is striped anew. */
 static void test_home_changes(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -172,7 +172,7 @@ static void test_home_changes(void **state)
     assert_false(follow_holds(f.world, f.policies, world_process(f.world, 10)));
 }
 
-/* Over all nodes on which it can run. */
+/* A roaming process is striped over all nodes on which it can run. */
 static void test_roams(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -194,7 +194,7 @@ static void test_roams(void **state)
     (void)assert_ordered(&f, PLAN_RULE_INTERLEAVE, "3", "0-2", 30);
     f.world->topology->nodes[2].memory_bytes = 0;
     (void)assert_ordered(&f, PLAN_RULE_INTERLEAVE, "2-3", "0-1", 60);
-    /* Memory where its cpuset does not let it run is never near. */
+    /* Memory on nodes outside its cpuset is never near. */
     world_process(f.world, 10)->cpuset = fixture_mask(&f, "0-3");
     assert_silent(&f);
     world_process(f.world, 10)->cpuset = fixture_mask(&f, NULL);
@@ -202,7 +202,7 @@ static void test_roams(void **state)
     assert_silent(&f);
 }
 
-/* Not again and again: what is uneven after a stripe has time, each time twice as much. */
+/* Memory that is uneven after striping is not striped again at once; the pause doubles each time. */
 static void test_again(void **state)
 {
     uint64_t pause = 0;
@@ -224,13 +224,14 @@ static void test_again(void **state)
         fixture_wait(&f, 1);
     }
     assert_int_equal(pause, 60 * SEC);
-    /* Other nodes are another matter. */
+    /* Other nodes start anew. */
     set_home(&f, "0-11", "0-2");
     fixture_place(&f);
     assert_int_equal(move_of(&f)->n_vain, 0);
 }
 
-/* What lies where its addresses say, and is uneven all the same, is not looked through again until more has come. */
+/* If memory lies where its addresses say and is uneven all the same, it is not walked through again until
+ * more has come. */
 static void test_uneven_by_address(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -247,7 +248,7 @@ static void test_uneven_by_address(void **state)
     assert_refused(&f, PLAN_REASON_MEMORY_EVEN, 3 * MIB, 5 * MIB);
     set_memory(&f, 43, 31, 0, 0);
     (void)assert_ordered(&f, PLAN_RULE_INTERLEAVE, "0", "0-1", 6);
-    /* After one that moved some, all that is uneven counts again. */
+    /* After a request that moved some, all unevenness counts again. */
     fixture_commit(&f, NULL);
     fixture_wait(&f, SEC / 10);
     end_order(&f, 3 * MIB);
@@ -267,7 +268,7 @@ static void test_even_out(void **state)
     assert_true(follow_holds(f.world, f.policies, world_process(f.world, 10)));
     fixture_done(&f);
 
-    /* More than three quarters, what is outside included. */
+    /* More than three quarters, including memory outside the home. */
     setup(&f, AUTO);
     set_memory(&f, 75, 25, 0, 0);
     assert_silent(&f);
@@ -284,7 +285,7 @@ static void test_even_out(void **state)
     (void)assert_ordered(&f, PLAN_RULE_EVEN_OUT, "0", "0-3", 55);
 }
 
-/* Each guard, by the number that is not enough and the one that is. */
+/* Each guard, with the value that is not enough and the one that is. */
 static void test_even_out_guards(void **state)
 {
     static const uint64_t use[4] = {1000};
@@ -297,20 +298,20 @@ static void test_even_out_guards(void **state)
     assert_refused(&f, PLAN_REASON_EVEN_OUT_OFF, 0, 0);
     f.policies->policies[0]->even_out = true;
 
-    /* Eight threads ran 5000 permille: no more than a node of four CPUs and a quarter. */
+    /* Eight threads run 5000 permille: no more than a node of four CPUs and a quarter. */
     for (pid_t i = 0; i < N_THREADS; i++)
         fixture_find(&f, 10, 10 + i)->run_ewma_permille = 625;
     assert_refused(&f, PLAN_REASON_FITS_NODE, 5000, 5000);
     fixture_find(&f, 10, 10)->run_ewma_permille = 626;
     (void)assert_ordered(&f, PLAN_RULE_EVEN_OUT, "0", "0-1", 32);
-    /* CPUs that cannot be used do not count. */
+    /* CPUs that are not usable do not count. */
     for (pid_t i = 0; i < N_THREADS; i++)
         fixture_find(&f, 10, 10 + i)->run_ewma_permille = 500;
     assert_refused(&f, PLAN_REASON_FITS_NODE, 4000, 5000);
     f.world->cpus[3].usable = false;
     (void)assert_ordered(&f, PLAN_RULE_EVEN_OUT, "0", "0-1", 32);
 
-    /* Who is seen to use something can be put next to it. */
+    /* A thread whose use is known can be put next to its memory. */
     assert_int_equal(
         world_set_task_use(f.world, fixture_find(&f, 10, 17), use, 1000, (TaskKey){0}, f.world->now_usec), 0);
     assert_silent(&f);
@@ -334,7 +335,7 @@ static void test_even_out_guards(void **state)
     (void)assert_ordered(&f, PLAN_RULE_EVEN_OUT, "0", "0-1", 32);
 }
 
-/* Many processes with a thread each are a group that needs all nodes, and each is beside its memory. */
+/* Many single-threaded processes are a group that needs all nodes, but each can be beside its own memory. */
 static void test_even_out_by_process(void **state)
 {
     static const uint64_t bytes[] = {64 * MIB, 0, 0, 0};
@@ -356,7 +357,7 @@ static void test_even_out_by_process(void **state)
     assert_int_equal(f.plan.n_refused[PLAN_REASON_FITS_NODE], 8);
 }
 
-/* plan_check() sees what is wrong. */
+/* plan_check() finds each violation. */
 static void test_check(void **state)
 {
     PlanAction *a;

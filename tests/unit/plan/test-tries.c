@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What is remembered of tries, against a table that has a place for every address. */
+/* Counts of attempts, compared with a table that has an entry for every address. */
 
 #include "plan/memory/tries.h"
 #include "random-world.h"
@@ -8,7 +8,7 @@
 #define N_ADDRESSES 40U
 #define N_ROUNDS    500U
 
-/* One more at `start`, and what it was before. */
+/* Adds an attempt at `start`. Returns the count before. */
 static uint32_t again(Tries *tries, uint64_t start)
 {
     uint32_t n = UINT32_MAX;
@@ -28,7 +28,7 @@ static void test_rounds(void **state)
     assert_int_equal(again(&tries, 40), 0);
     assert_int_equal(tries_end(&tries), 0);
 
-    /* One in front, one forgotten, and one that nobody asks for. */
+    /* One address is new and comes first, one is forgotten, and one is not asked for. */
     tries_begin(&tries);
     assert_int_equal(again(&tries, 10), 0);
     assert_int_equal(tries_ask(&tries, 20, &n), 0);
@@ -44,7 +44,7 @@ static void test_rounds(void **state)
     assert_int_equal(tries_end(&tries), 0);
 }
 
-/* A round that breaks off has not been. */
+/* A round that was not finished does not count. */
 static void test_broken_off(void **state)
 {
     CLEANUP(tries_done) Tries tries = {0};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A process that is looked at: whose work begins and ends, and when a plan should know of it. */
+/* Watching the use of memory by a process: when its threads begin and end to work, and when a plan should
+ * know of it. */
 
 #include "../cpu-list.h"
 #include "../machine.h"
@@ -67,7 +68,7 @@ static void run(pid_t tid, uint16_t permille)
     world_task_by_tid(world, PID, tid)->run_ewma_permille = permille;
 }
 
-/* Eight blocks of its own. */
+/* Touches eight blocks of the thread's own. */
 static void touch(pid_t tid)
 {
     for (unsigned i = 0; i < 8; i++)
@@ -75,7 +76,7 @@ static void touch(pid_t tid)
                          0);
 }
 
-/* A round in which both are seen, and what the event loop does after it. */
+/* A round in which both threads are seen, and what the event loop does after it. */
 static void round_(void)
 {
     touch(MAIN);
@@ -93,7 +94,7 @@ static uint64_t known(pid_t tid)
     return touches_thread(&touches, tid)->n_samples;
 }
 
-/* Who is at work when it begins keeps what was seen in the first round. */
+/* A thread that works from the start keeps its samples of the first round. */
 static void test_first(void **state)
 {
     round_();
@@ -103,7 +104,7 @@ static void test_first(void **state)
     assert_int_equal(known(MAIN), 16);
 }
 
-/* Whose work ends or begins is seen anew, and only then. */
+/* Samples of a thread are forgotten when its work begins or ends, and only then. */
 static void test_forgotten(void **state)
 {
     round_();
@@ -124,7 +125,7 @@ static uint64_t period_after_noting(void)
     return scan_pace_usec(&watch->pace);
 }
 
-/* It is looked at as in the beginning then, at once; an average that moves changes nothing. */
+/* Then rounds follow at once, as at the beginning. A changing average alone does not do that. */
 static void test_pace(void **state)
 {
     round_();
@@ -132,7 +133,7 @@ static void test_pace(void **state)
     assert_int_equal(period_after_noting(), 5000000);
     run(WORKER, 300);
     assert_int_equal(period_after_noting(), 5000000);
-    /* Who waits for a CPU works. */
+    /* Waiting for a CPU counts as work. */
     run(MAIN, 0);
     world_task_by_tid(world, PID, MAIN)->wait_ewma_permille = 300;
     assert_int_equal(period_after_noting(), 5000000);
@@ -148,7 +149,7 @@ static void test_pace(void **state)
     assert_int_equal(period_after_noting(), SCAN_PACE_FIRST_USEC);
 }
 
-/* Once three rounds were made, a plan should know of threads that have become known since the last one. */
+/* Once three rounds were made, a plan should know of threads whose use has become known since the last plan. */
 static void test_news(void **state)
 {
     const Policy policy = {.mode = POLICY_MODE_AUTO};
@@ -169,7 +170,8 @@ static void test_news(void **state)
     assert_true(memory_watch_has_news(watch, world, process(), &policy));
 }
 
-/* The period after a round in which all was local, and an order that moved nothing, or something, was over. */
+/* Returns the period after a round in which all was local, and after a request that moved nothing, or
+ * something, ended. */
 static uint64_t period_after_order(uint32_t n_vain)
 {
     const Policy policy = {.mode = POLICY_MODE_AUTO,
@@ -197,7 +199,7 @@ static uint64_t period_after_order(uint32_t n_vain)
     return scan_pace_usec(&watch->pace);
 }
 
-/* Moves that fail make looking less urgent, once (P10). */
+/* Moves in vain make rounds less urgent, once (P10). */
 static void test_failed(void **state)
 {
     for (int i = 0; i < 4; i++)
@@ -207,7 +209,7 @@ static void test_failed(void **state)
     assert_true(period_after_order(0) < 8000000);
 }
 
-/* With several nodes to choose from; on one, when more run there than P5 allows who share nothing. */
+/* With several nodes to choose from; or on one, if more threads that share nothing run there than P5 allows. */
 static void test_asked(void **state)
 {
     Process *p = world_process(world, PID);
@@ -233,8 +235,8 @@ static void test_asked(void **state)
     assert_false(memory_watch_is_asked(world, NULL, p));
 }
 
-/* Without a home yet, with more threads than all nodes but one have CPUs: its home is all nodes. What it is seen to use
- * counts from then on. */
+/* Without a home yet, with more threads than all nodes but one have CPUs: the home will be all nodes. The use
+ * seen counts from then on. */
 static void test_everywhere(void **state)
 {
     const Policy policy = {.mode = POLICY_MODE_AUTO}, compress = {.mode = POLICY_MODE_COMPRESS},
@@ -245,21 +247,20 @@ static void test_everywhere(void **state)
     Group *group = &world->groups[0];
 
     p->rss_bytes = 64ULL << 20;
-    p->n_threads = 3; /* on two nodes of two CPUs, and one that waits */
+    p->n_threads = 3; /* two for the CPUs of one node, and one that may only wait */
     assert_false(memory_watch_begins_early(world, &policy, p));
     p->n_threads = 4;
     assert_true(memory_watch_begins_early(world, &policy, p));
     assert_true(memory_watch_is_asked(world, &policy, p));
     assert_false(memory_watch_precedes_home(world, &policy, p));
-    assert_true(
-        memory_watch_is_awaited(watch, world, &policy, p)); /* memory does not follow in the meantime */
+    assert_true(memory_watch_is_awaited(watch, world, &policy, p)); /* meanwhile memory does not follow */
     assert_false(memory_watch_begins_early(world, &compress, p));
     assert_false(memory_watch_begins_early(world, &one, p));
     p->cpuset = topology->nodes[0].cpus;
     assert_false(memory_watch_begins_early(world, &policy, p));
     p->cpuset = topology->all_cpus;
     assert_true(memory_watch_begins_early(world, &policy, p));
-    group->want_permille = 2000; /* it has as many, and does not use them */
+    group->want_permille = 2000; /* it has as many threads, but does not use them */
     assert_false(memory_watch_begins_early(world, &policy, p));
     group->want_permille = 2001;
     assert_true(memory_watch_begins_early(world, &policy, p));
