@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A machine, policies and a World to plan for, built in a few lines. Time starts at 1000 s, tick 1000, 100 ms a tick.
- * All CPUs are online and idle for long unless said otherwise. */
+/* A machine, policies and a World to plan for, in a few lines. Time starts at 1000 s and tick 1000, with 100
+ * ms a tick. All CPUs are online and have long been idle unless said otherwise. */
 
 #include "plan/group.h"
 #include "plan/plan.h"
@@ -23,7 +23,8 @@ typedef struct Fixture {
 void fixture_init(Fixture *f, const char *synthetic);
 void fixture_done(Fixture *f);
 
-/* Adds a policy from its text (the [Match] section is added), and its workload. Returns it, for changes by hand. */
+/* Adds a policy from its text (the [Match] section is added), and its workload. Returns it, to be changed by
+ * hand. */
 Policy *fixture_policy(Fixture *f, const char *name, const char *text);
 
 /* Adds a process under a policy, first seen 10 s ago, and returns its index. Masks are CPU lists; NULL: all CPUs. */
@@ -33,35 +34,36 @@ size_t fixture_process(Fixture *f, pid_t pid, const char *policy, const char *cp
 Task *fixture_task(Fixture *f, pid_t pid, pid_t tid, uint16_t wait);
 
 CpuMask fixture_mask(Fixture *f, const char *list);
-/* Every node has 8 GiB, half of them free. */
+/* Gives every node 8 GiB, half of them free. */
 void fixture_memory(Fixture *f);
 void fixture_cpu(Fixture *f, int cpu, uint16_t busy, uint16_t wait);
 void fixture_cpus(Fixture *f, int first, int last, uint16_t busy, uint16_t wait);
 
-/* Computes the plan, slow or fast, and asserts that it and the World are consistent. */
+/* Computes the plan, slow or fast, and asserts that the plan and the World are consistent. */
 void fixture_plan(Fixture *f, bool slow);
-/* Commits it, all done (outcomes NULL), and asserts that the World is consistent. */
+/* Commits the plan (`outcomes` NULL: all done), and asserts that the World is consistent. */
 void fixture_commit(Fixture *f, const PlanOutcome *outcomes);
 /* Both, in a slow tick, all done. */
 void fixture_place(Fixture *f);
 /* Asserts that planning again changes nothing (I9). */
 void fixture_assert_settled(Fixture *f, bool slow);
-/* Time goes on by one tick; loads stay. */
+/* Advances time by one tick; loads stay. */
 void fixture_tick(Fixture *f);
-/* The same by one tick of so long. */
+/* The same with a tick of this length. */
 void fixture_wait(Fixture *f, uint64_t usec);
-/* fixture_plan() + fixture_commit() of the homes. */
+/* Plans and commits homes, and advances time by one tick. */
 void fixture_home(Fixture *f);
 
 size_t fixture_count(const Fixture *f, PlanKind kind);
 const PlanAction *fixture_action(const Fixture *f, PlanKind kind, size_t nth);
 Task *fixture_find(Fixture *f, pid_t pid, pid_t tid);
 
-/* The plainest closed loop: one tick goes by in which every thread wants the share of a CPU (permille) that `demand`
- * says, by index into World.tasks. The model kernel puts each on the CPU of its mask where least is wanted, confined
- * threads first and in an order that rotates; CPUs wanted too much are shared in proportion. Fills in the loads. */
+/* The plainest closed loop: one tick passes in which every thread wants the share of a CPU (permille) in
+ * `demand`, indexed as World.tasks. The model kernel puts each thread on the least wanted CPU of its mask,
+ * confined threads first and in a rotating order; a CPU wanted by too many is shared in proportion. Fills in
+ * the loads. */
 void fixture_model(Fixture *f, const uint16_t *demand);
-/* What all threads of a process ran in the last tick, permille. */
+/* Returns what all threads of a process ran in the last tick, permille. */
 uint32_t fixture_run(Fixture *f, pid_t pid);
 
 /* xorshift64*: the same numbers everywhere. The state must not be 0. */

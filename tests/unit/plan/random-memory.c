@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The memory of a random World: where it lies, where it goes, and what is counted of it. */
+/* The memory of a random World: where it lies and goes, and what is measured of it. */
 
 #include "random-memory.h"
 
-/* Of half of the processes; and of some nodes it is known how much is free. */
+/* Places the memory of half of the processes; the free memory of some nodes is known. */
 void random_memory(Fixture *f, Random *r, const Renaming *renaming)
 {
     World *w = f->world;
@@ -24,7 +24,7 @@ void random_memory(Fixture *f, Random *r, const Renaming *renaming)
     }
 }
 
-/* What nobody manages runs on some nodes, of most of them on little. */
+/* Unplaced load on some nodes, on most of them a little. */
 void random_others(Fixture *f, Random *r, const Renaming *renaming)
 {
     World *w = f->world;
@@ -38,7 +38,7 @@ void random_others(Fixture *f, Random *r, const Renaming *renaming)
     }
 }
 
-/* Some of it is, or was, on its way. After homes and processes. */
+/* Some memory is, or was, being moved. Call after homes and processes. */
 void random_moves(Fixture *f, Random *r, const Renaming *renaming)
 {
     World *w = f->world;
@@ -79,7 +79,7 @@ void random_moves(Fixture *f, Random *r, const Renaming *renaming)
     }
 }
 
-/* Memory of some lies, or is to lie, where it lay before it was brought together. */
+/* Some memory lies, or is to lie, where it was before it was gathered. */
 void random_gathers(Fixture *f, Random *r, const Renaming *renaming)
 {
     World *w = f->world;
@@ -105,7 +105,7 @@ void random_gathers(Fixture *f, Random *r, const Renaming *renaming)
     }
 }
 
-/* What is moved between memory and caches; and of some machines what nodes give. */
+/* Traffic between memory and caches; and, on some machines, the bandwidth of nodes. */
 void random_traffic(Fixture *f, Random *r, const Renaming *renaming)
 {
     Topology *t = f->world->topology;

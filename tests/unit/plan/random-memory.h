@@ -5,12 +5,12 @@
 
 #include "random-world.h"
 
-/* The mask interned, and freed. */
+/* Returns the mask interned, and frees `set`. */
 CpuMask random_intern(Fixture *f, hwloc_bitmap_t set);
-/* Some nodes, one at least. */
+/* Fills in some nodes, at least one. */
 void random_nodes(const Topology *t, Random *r, const Renaming *renaming, hwloc_bitmap_t ret);
 
-/* Of the World of a fixture: what the names say. random_moves() after homes and processes. */
+/* Fill in what their names say. Call random_moves() after homes and processes. */
 void random_memory(Fixture *f, Random *r, const Renaming *renaming);
 void random_others(Fixture *f, Random *r, const Renaming *renaming);
 void random_moves(Fixture *f, Random *r, const Renaming *renaming);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The draws are made in the same order whatever the nodes are called, so that a renamed World differs in nothing
- * else. */
+/* The random numbers are drawn in the same order however the nodes are named, so that a renamed World differs
+ * in nothing else. */
 
 #include "random-world.h"
 #include "random-memory.h"
@@ -29,7 +29,7 @@ bool random_chance(Random *r, uint32_t percent)
     return random_roll(r, 100) < percent;
 }
 
-/* Node i becomes node to[i]: everything else about the machine stays. */
+/* Renames node i to to[i]; everything else about the machine stays. */
 static void rename_nodes(Topology *t, const Renaming *renaming)
 {
     TopologyNode nodes[RANDOM_NODES_MAX];
@@ -160,7 +160,7 @@ static bool is_wanted(const Fixture *f, uint32_t node)
     return false;
 }
 
-/* Nodes that are somebody's home are mostly crowded, the others mostly idle. */
+/* Nodes that belong to a home are mostly crowded, others mostly idle. */
 static void random_cpus(Fixture *f, Random *r, const Renaming *renaming)
 {
     for (uint32_t i = 0; i < f->world->topology->n_nodes; i++) {
@@ -173,7 +173,7 @@ static void random_cpus(Fixture *f, Random *r, const Renaming *renaming)
     }
 }
 
-/* The home a group may have: mostly what its policy says now, sometimes what it said before. */
+/* Gives groups homes: mostly those their policy allows now, sometimes others it may have allowed before. */
 static void random_homes(Fixture *f, Random *r, const Renaming *renaming)
 {
     World *w = f->world;
@@ -215,7 +215,7 @@ static void random_homes(Fixture *f, Random *r, const Renaming *renaming)
     }
 }
 
-/* Home and cpuset, cut to what is usable; NULL when nothing is left. */
+/* Returns home and cpuset, without CPUs that are not usable; NULL when nothing is left. */
 static CpuMask due_of(Fixture *f, const Process *p, int extra)
 {
     hwloc_bitmap_t set;
@@ -296,7 +296,7 @@ static void random_task(Fixture *f, Random *r, Process *p, pid_t tid)
         p->yielded = true;
 }
 
-/* Some without a home are pinned by somebody else, with all their threads; memory of some is bound. */
+/* Some processes without a home are pinned by somebody else, with all their threads; some have bound memory. */
 static void random_pins(Fixture *f, Random *r)
 {
     World *w = f->world;
@@ -318,7 +318,7 @@ static void random_pins(Fixture *f, Random *r)
     }
 }
 
-/* What threads use is known in a third of the Worlds; some of them live on a node of their own by then. */
+/* The use of memory by threads is known in a third of the Worlds; some threads have a home node there. */
 static void random_uses(Fixture *f, Random *r, const Renaming *renaming)
 {
     World *w = f->world;
@@ -361,10 +361,10 @@ static void random_uses(Fixture *f, Random *r, const Renaming *renaming)
     }
 }
 
-/* So many threads need some nodes. */
+/* Threads enough to need several nodes. */
 #define WIDE_THREADS 40U
 
-/* The first process is one that needs some, and nearly all of its memory is on one (P17). */
+/* Makes the first process need several nodes, with nearly all of its memory on one (P17). */
 static void random_wide(Fixture *f, Random *r, const Renaming *renaming)
 {
     Process *p = &f->world->processes[0];
@@ -383,7 +383,7 @@ static void random_wide(Fixture *f, Random *r, const Renaming *renaming)
     }
 }
 
-/* For random_full(), before there are any. */
+/* Policies for random_full(). Call before there are groups. */
 static void policies_full(Fixture *f)
 {
     for (size_t i = 0; i < f->policies->n_policies; i++) {
@@ -396,7 +396,7 @@ static void policies_full(Fixture *f)
     }
 }
 
-/* Two programs of one thread for each CPU, of which none is idle; most of them beside their memory. */
+/* Adds two programs of one thread for each CPU, none of which is idle; most of them run beside their memory. */
 static void random_full(Fixture *f, Random *r, const Renaming *renaming)
 {
     const Topology *topology = f->world->topology;
@@ -427,7 +427,7 @@ static void random_full(Fixture *f, Random *r, const Renaming *renaming)
     }
 }
 
-/* It does not wait, and runs all the time where it may. */
+/* Makes a thread not wait, and run all the time where it may. */
 static void calm(Task *task)
 {
     task->wait_permille = task->wait_before_permille = 0;

@@ -17,7 +17,7 @@ static void use(Fixture *f, pid_t tid, uint32_t private_permille, pid_t buddy)
                      0);
 }
 
-/* One process with six busy threads, the tids of which are 10 and on. */
+/* Sets up one process with six busy threads, tids 10 to 15. */
 static void init(Fixture *f)
 {
     fixture_init(f, SMT);
@@ -44,7 +44,7 @@ static bool may_not(void *userdata, const Task *task)
     return task->tid != 14;
 }
 
-/* 11 -> 10, 13 -> 12, 14 -> 12, 15 -> 14. */
+/* Buddies: 11 -> 10, 13 -> 12, 14 -> 12, 15 -> 14. */
 static void test_sets(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -55,17 +55,17 @@ static void test_sets(void **state)
     use(&f, 14, 0, 12);
     use(&f, 15, 0, 14);
     assert_sets(&f, NULL, (size_t[]){0, 0, 2, 2, 2, 2}, (uint64_t[]){2000, 2000, 4000, 4000, 4000, 4000});
-    /* Who may not takes those along who are tied by it. */
+    /* A thread that may not be in a set separates those tied through it. */
     assert_sets(&f, may_not, (size_t[]){0, 0, 2, 2, 4, 5}, (uint64_t[]){2000, 2000, 2000, 2000, 1000, 1000});
     /* One that is gone ties the others together, and wants nothing. */
     fixture_find(&f, 10, 14)->gone = true;
     assert_sets(&f, may_not, (size_t[]){0, 0, 2, 2, 2, 2}, (uint64_t[]){2000, 2000, 3000, 3000, 3000, 3000});
-    /* Who has most for its own needs nobody. */
+    /* A thread with mostly private memory needs no buddy. */
     use(&f, 13, 750, 12);
     assert_sets(&f, NULL, (size_t[]){0, 0, 2, 3, 2, 2}, (uint64_t[]){2000, 2000, 2000, 1000, 2000, 2000});
 }
 
-/* Cores until a third more is wanted than there are, then CPUs; those only that may be used. */
+/* Counts cores until a third more is wanted than there are, then CPUs; only usable ones. */
 static void test_largest(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -88,7 +88,7 @@ static void test_largest(void **state)
     assert_false(buddies_fit(2126, 2000));
 }
 
-/* Siblings that are not neighbours, as on most machines: CPU 0 is not usable, its core is. */
+/* Siblings with distant numbers, as on most machines: CPU 0 is not usable, but its core is. */
 static void test_siblings_apart(void **state)
 {
     CLEANUP(fixture_done) Fixture f;

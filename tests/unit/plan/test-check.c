@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* plan_check() finds what it is there to find, and every value has a name and a text. */
+/* plan_check() finds each violation, and every enum value has a name and a text. */
 
 #include "fixture.h"
 
 #define EAGER "[Placement]\nMode=fixed\nNodes=0\n[Limits]\nNiceTries=0\n"
 
-/* A plan with two lends, a World ready for them. */
+/* A plan with two lends, and a World in which they are possible. */
 static void make_lends(Fixture *f)
 {
     fixture_init(f, TWO_SHARDS);
@@ -20,7 +20,7 @@ static void make_lends(Fixture *f)
     assert_int_equal(fixture_count(f, PLAN_KIND_LEND), 2);
 }
 
-/* A plan with one push; node 2 is of nobody. */
+/* A plan with one push; node 2 belongs to no home. */
 static void make_push(Fixture *f)
 {
     fixture_init(f, "numa:3 l3:1 core:4 pu:2");
@@ -197,7 +197,7 @@ static void test_budget(void **state)
     assert_found(&f, "P7: 65 actions");
 }
 
-/* Names are unique, lower-case, and have a sentence. */
+/* Asserts that a name is lower-case and unlike those before it. */
 static void check_name(const char *name, const char *const *before, size_t n)
 {
     assert_non_null(name);

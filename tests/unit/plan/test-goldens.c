@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Every scenario in tests/fixtures/plan gives the plan its golden says; see the README there. */
+/* Every scenario in tests/fixtures/plan gives the plan in its golden file; see the README there. */
 
 #include "fixture.h"
 

@@ -64,7 +64,7 @@ static void test_modes(void **state)
     assert_int_equal(group_of(&f, 1), -1);
 }
 
-/* A reload: policies come, go, and change places. What keeps its name keeps its state. */
+/* A reload: policies come, go, and change places. State is kept by policy name. */
 static void test_reload(void **state)
 {
     Policy *gone;
@@ -113,7 +113,7 @@ static void test_reload(void **state)
     fixture_assert_settled(&f, true);
 }
 
-/* A process that changes sides goes from home to home. */
+/* A process assigned to another policy goes from home to home. */
 static void test_reassigned(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -135,7 +135,7 @@ static void test_reassigned(void **state)
     fixture_commit(&f, NULL);
     fixture_assert_settled(&f, true);
 
-    /* To a group with the same home: the group must learn it all the same. */
+    /* The next group has the same home, and must still be given it. */
     assert_int_equal(group_assign(f.world, f.policies, world_process(f.world, 1), 2), 0);
     fixture_place(&f);
     assert_ptr_equal(f.world->groups[group_of(&f, 1)].home, fixture_mask(&f, "8-15"));

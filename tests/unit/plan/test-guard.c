@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* P7 and I4: cool-downs, token buckets, and what all guards together do to noise (S-HYST). */
+/* P7 and I4: cool-downs, token buckets, and the effect of all guards on noise (S-HYST). */
 
 #include "fixture.h"
 #include "plan/planner.h"
@@ -12,7 +12,7 @@ static void test_cooldown(void **state)
     const Policy policy = {.min_residency_usec = 2000000, .backoff_max = 8};
     CpuLoad cpu = {0};
 
-    /* The example of guard.c. */
+    /* The example in guard.c. */
     cpu.cooldown_ticks = guard_cooldown(&cpu, &policy, 1000000, FIXTURE_TICK_USEC);
     assert_int_equal(cpu.cooldown_ticks, 1);
     cpu.cooldown_ticks = guard_cooldown(&cpu, &policy, 1000000, FIXTURE_TICK_USEC);
@@ -25,7 +25,7 @@ static void test_cooldown(void **state)
     assert_int_equal(guard_cooldown(&cpu, &policy, 15999999, FIXTURE_TICK_USEC), 8);
     assert_int_equal(guard_cooldown(&cpu, &policy, 16000000, FIXTURE_TICK_USEC), 1);
 
-    /* In time: as many units, but one is the less the longer the lease was, and never less than a tick. */
+    /* As time: that many units. A unit is shorter the longer the lease was, but at least one tick. */
     assert_int_equal(guard_cooldown_usec(&cpu, &policy, 60000000, FIXTURE_TICK_USEC), 16000000);
     cpu.cooldown_ticks = 1;
     assert_int_equal(guard_cooldown_usec(&cpu, &policy, 0, FIXTURE_TICK_USEC), 2000000);
@@ -43,7 +43,7 @@ static void test_bucket(void **state)
     Bucket b = {0};
     uint64_t now = 5000000;
 
-    /* The example of cap.c: burst 4, 2 per second. */
+    /* The example in cap.c: burst 4, 2 per second. */
     for (unsigned i = 0; i < 4; i++) {
         assert_true(cap_has(&b, 2, 4, now, 0));
         cap_take(&b, 2, 4, now);
@@ -55,7 +55,7 @@ static void test_bucket(void **state)
     assert_int_equal(cap_level(&b, 2, 4, now + 3600000000), 4000);
     assert_int_equal(cap_level(&b, UINT32_MAX, 4, UINT64_MAX), 4000);
     assert_int_equal(cap_level(&b, 2, 0, now), 0);
-    assert_int_equal(cap_level(&b, 2, 4, now - 1), 0); /* time never runs back, but if it did */
+    assert_int_equal(cap_level(&b, 2, 4, now - 1), 0); /* time never runs backwards, but if it did */
     b.level = 4000;
     assert_int_equal(cap_level(&b, 2, 1, now), 1000); /* a smaller burst after a reload */
 }
@@ -85,7 +85,7 @@ static void test_bucket_windows(void **state)
     }
 }
 
-/* The same for whole plans: 16 threads, lends that end after a second, both buckets small. */
+/* The same for whole plans: 16 threads, short leases, both buckets small. */
 static void test_caps(void **state)
 {
     uint64_t when[2000];
@@ -98,7 +98,7 @@ static void test_caps(void **state)
     p->lease_usec = 500000;
     fixture_process(&f, 10, "a", NULL);
     for (pid_t tid = 10; tid < 26; tid++)
-        fixture_task(&f, 10, tid, 500)->last_cpu = (CpuIx){0}; /* where it waits is home, not the lent CPU */
+        fixture_task(&f, 10, tid, 500)->last_cpu = (CpuIx){0}; /* waits at home, not on the lent CPU */
     fixture_cpus(&f, 0, 7, 1000, 500);
     fixture_home(&f);
 
@@ -118,13 +118,14 @@ static void test_caps(void **state)
         fixture_commit(&f, NULL);
         fixture_tick(&f);
     }
-    assert_true(n > 200); /* of 305 allowed: back-off leaves some out */
+    assert_true(n > 200); /* of 305 allowed: back-off prevents some */
     for (size_t i = 0; i < n; i++)
         for (size_t k = i; k < n; k++)
             assert_true((k - i + 1) * 1000000 <= 5 * 1000000ULL + 3 * (when[k] - when[i]));
 }
 
-/* As many threads as CPUs at home, one more or less in each tick at random, for a minute. Returns the lends. */
+/* As many threads as CPUs at home, and at random one more in a tick, for a minute. Returns the number of
+ * lends. */
 static uint64_t noise(uint64_t seed, const char *policy)
 {
     uint64_t random = seed * 7919, moves = 0;
@@ -151,8 +152,8 @@ static uint64_t noise(uint64_t seed, const char *policy)
     return moves;
 }
 
-/* S-HYST for lends. Two ticks to be seen and two vetoes ask for four ticks of 9 threads in a row: 1/81 of all, that
- * is 7 in a minute, of which residency leaves some out. */
+/* S-HYST for lends. Detection takes two ticks and the vetoes two more, so 9 threads must be there in four
+ * ticks in a row: 1/81 of all, that is 7 in a minute. Residency prevents some. */
 static void test_s_hyst(void **state)
 {
     uint64_t guarded = 0, unguarded = 0;
@@ -167,7 +168,7 @@ static void test_s_hyst(void **state)
     assert_true(guarded * 4 < unguarded);
 }
 
-/* An owner who wakes every 3 s for 1 s: each time a little longer is waited before his CPUs are lent again. */
+/* An owner that wakes every 3 s for 1 s: each time its CPUs are lent again a little later. */
 static void test_relapses(void **state)
 {
     uint64_t recalls = 0;
@@ -188,14 +189,14 @@ static void test_relapses(void **state)
         for (unsigned i = 0; i < 20; i++)
             demand[i] = i < 12 || tick % 40 >= 30 ? 1000 : 0;
         fixture_model(&f, demand);
-        if (tick % 40 >= 33) /* two ticks after he woke, all is his */
+        if (tick % 40 >= 33) /* two ticks after waking, the owner has all */
             assert_int_equal(fixture_run(&f, 20), 8000);
         fixture_plan(&f, false);
         recalls += fixture_count(&f, PLAN_KIND_RECALL);
         fixture_commit(&f, NULL);
         fixture_assert_settled(&f, false);
     }
-    /* 30 wakings, 4 threads lent: without the doubling it would be 120. */
+    /* 30 wakings, 4 threads lent: 120 recalls without the doubling. */
     assert_in_range(recalls, 4, 60);
 }
 

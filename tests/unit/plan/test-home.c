@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Fixed homes: who gets one, who joins, who is left alone, and how it ends. */
+/* Fixed homes: which processes get one or join, which threads are left alone, and how homes end. */
 
 #include "fixture.h"
 
@@ -30,7 +30,7 @@ static void test_fixed(void **state)
     fixture_plan(&f, false);
     assert_int_equal(f.plan.n_actions, 0); /* homes are for slow ticks */
     fixture_plan(&f, true);
-    assert_int_equal(f.plan.n_actions, 1); /* one for both threads */
+    assert_int_equal(f.plan.n_actions, 1); /* one action for both threads */
     assert_home(&f, 0, 10, 0, fixture_mask(&f, NULL), fixture_mask(&f, "0-7"));
     assert_int_equal(f.plan.actions[0].rule, PLAN_RULE_FIXED_HOME);
     assert_ptr_equal(f.plan.actions[0].original, fixture_mask(&f, NULL));
@@ -45,7 +45,7 @@ static void test_fixed(void **state)
     assert_int_equal(fixture_find(&f, 10, 11)->last_move_usec, 0); /* no residency */
     fixture_assert_settled(&f, true);
 
-    /* A process that comes later joins; a thread born under our mask is written down. */
+    /* A later process joins; a thread born with our mask is recorded. */
     fixture_process(&f, 20, "a", NULL);
     fixture_task(&f, 20, 20, 0);
     fixture_task(&f, 10, 12, 0)->allowed = fixture_mask(&f, "0-7");
@@ -59,7 +59,8 @@ static void test_fixed(void **state)
     fixture_assert_settled(&f, true);
 }
 
-/* Between slow ticks only who was met in that tick is sent home, also as the first of its group. */
+/* Between slow ticks only processes first seen in this tick are sent home, also when they are the first of a
+ * group. */
 static void test_met_now(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -77,7 +78,7 @@ static void test_met_now(void **state)
 
     world_process(f.world, 20)->gone = false;
     fixture_plan(&f, false);
-    assert_int_equal(f.plan.n_actions, 3); /* all of them: the group is to have a home */
+    assert_int_equal(f.plan.n_actions, 3); /* all of them, because their group gets a home */
     assert_int_equal(f.plan.n_homes, 1);
     f.plan.n_actions = 0;
     fixture_commit(&f, NULL);
@@ -93,7 +94,7 @@ static void test_met_now(void **state)
     assert_int_equal(f.plan.n_actions, 0);
 }
 
-/* The home is cut by the cpuset (I1) and by what is usable, and its nodes are known by their own numbers. */
+/* The home is cut by the cpuset (I1) and by usability; the action names its nodes. */
 static void test_cut(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -113,7 +114,7 @@ static void test_cut(void **state)
     fixture_commit(&f, NULL);
     assert_ptr_equal(f.world->groups[0].home, fixture_mask(&f, "0-7"));
 
-    /* The CPU comes back. */
+    /* The CPU becomes usable again. */
     f.world->cpus[5].usable = true;
     fixture_plan(&f, true);
     assert_home(&f, 0, 10, 0, fixture_mask(&f, "4,6-7"), fixture_mask(&f, "4-7"));
@@ -171,13 +172,14 @@ static void test_observe_and_pause(void **state)
     assert_int_equal(f.plan.n_actions, 0);
 }
 
-/* I2, I10: threads that must not be touched keep their mask, and the rest of the process is placed around them. */
+/* I2, I10: threads that must not be touched keep their masks, and the rest of the process is placed around
+ * them. */
 static void test_hands(void **state)
 {
     static const struct {
         TaskHands hands;
         PlanReason reason;
-        bool apart; /* its mask does not tell it from the others */
+        bool apart; /* the mask does not distinguish it */
     } cases[] = {
         {TASK_HANDS_FOREIGN, PLAN_REASON_FOREIGN_AFFINITY, false},
         {TASK_HANDS_PER_CPU, PLAN_REASON_PER_CPU, false},
@@ -209,7 +211,7 @@ static void test_hands(void **state)
     }
 }
 
-/* Pinned by its user to what happens to be the home: still not ours to put back one day. */
+/* Pinned by its user to what happens to be the home: still not ours to undo later. */
 static void test_foreign_at_home(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -247,7 +249,7 @@ static void test_override(void **state)
     assert_ptr_equal(task->original, fixture_mask(&f, "12"));
     fixture_assert_settled(&f, true);
 
-    /* Given back as it was. */
+    /* Restored to its original mask. */
     f.world->workloads[0].paused = true;
     assert_int_equal(plan_release(f.world, WORKLOAD_NONE, PLAN_RULE_PAUSED, &f.plan), 0);
     assert_int_equal(f.plan.n_actions, 1);
@@ -281,7 +283,7 @@ static void test_nodes_change(void **state)
     fixture_assert_settled(&f, true);
 }
 
-/* Release: once, for the whole process, and then no more. */
+/* Asserts that the whole process is released in one action, and that nothing follows. */
 static void assert_release(Fixture *f, PlanRule rule)
 {
     fixture_plan(f, true);
@@ -353,7 +355,7 @@ static void test_release_repinned(void **state)
     assert_null(task->original);
 }
 
-/* More processes than one tick's budget: the rest follows. */
+/* More processes than one tick's budget: the others follow. */
 static void test_budget(void **state)
 {
     CLEANUP(fixture_done) Fixture f;

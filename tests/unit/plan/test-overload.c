@@ -7,8 +7,8 @@
 
 #define MSEC_NSEC 1000000ULL
 
-/* One tick of `n` spinning threads on 20 CPUs that stay where they are: each CPU runs all the time, and what more than
- * one thread on it wants is waiting. */
+/* One tick of `n` spinning threads that stay on their CPUs, 20 in all. Each CPU runs all the time, and each
+ * further thread on it waits. */
 static void spin(Fixture *f, unsigned n)
 {
     fixture_tick(f);
@@ -69,7 +69,7 @@ static void test_bounds(void **state)
     assert_int_equal(f.plan.n_idle, 1);
     assert_int_equal(f.plan.n_overloaded, 1);
 
-    /* Not measured: no overload is claimed. Not usable: not idle. */
+    /* Not measured: not overloaded. Not usable: not idle. */
     f.world->cpus[2].wait_known = false;
     f.world->cpus[0].usable = false;
     fixture_plan(&f, false);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What is carried out over several ticks: the World learns of each thread what became of it, and the next plan asks
+/* Actions carried out over several ticks: the World learns the outcome of each thread, and the next plan asks
  * for the rest. */
 
 #include "fixture.h"
@@ -51,7 +51,7 @@ static void test_home(void **state)
     assert_null(fixture_find(&f, 10, 14)->original);
     assert_ptr_equal(fixture_find(&f, 10, 14)->allowed, fixture_mask(&f, NULL));
 
-    /* The rest: the one that nothing is known of yet. */
+    /* The rest: the thread without an outcome yet. */
     fixture_find(&f, 10, 12)->hands = TASK_HANDS_FOREIGN;
     fixture_find(&f, 10, 12)->allowed = fixture_mask(&f, "5");
     fixture_plan(&f, true);
@@ -64,7 +64,8 @@ static void test_home(void **state)
     fixture_assert_settled(&f, true);
 }
 
-/* What was not begun is no reason to give the group another home, and none to think that it has this one. */
+/* An action that was not begun is no reason to give the group another home, nor to assume that it has this
+ * one. */
 static void test_not_begun(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -94,7 +95,7 @@ static void test_release(void **state)
     assert_ptr_equal(fixture_find(&f, 10, 10)->allowed, fixture_mask(&f, NULL));
     assert_null(fixture_find(&f, 10, 11)->original);
     assert_non_null(fixture_find(&f, 10, 12)->original);
-    /* As long as a thread has its mask, the group has its home. */
+    /* The group has its home as long as one thread has its mask. */
     assert_non_null(f.world->groups[0].home);
     assert_int_equal(plan_release(f.world, WORKLOAD_NONE, PLAN_RULE_PAUSED, &f.plan), 0);
     assert_int_equal(f.plan.n_actions, 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Invariants over thousands of random Worlds. The seeds are fixed: what fails once fails again. */
+/* Invariants over thousands of random Worlds. The seeds are fixed: a failure can be repeated. */
 
 #include "random-world.h"
 
@@ -37,13 +37,12 @@ static void test_worlds(void **state)
 
         cut = f.plan.n_refused[PLAN_REASON_BUDGET] > 0;
         fixture_commit(&f, NULL);
-        /* With homes, when this one was early with them for a group that is new. */
+        /* With homes, too, if the first plan chose them early for a new group. */
         fixture_plan(&f, f.limits.slow_tick || f.plan.n_homes > 0);
         if (!cut && f.plan.n_actions + f.plan.n_homes + f.plan.n_pools > 0) {
             CLEANUP_FREE char *text = plan_format(f.world, &f.plan);
 
-            (void)fprintf(stderr, "# again:\n%s# after:\n%s", text,
-                          once); /* longer than what cmocka prints */
+            (void)fprintf(stderr, "# again:\n%s# after:\n%s", text, once); /* too long for cmocka to print */
             fail_msg("I9: world %u is not settled", (unsigned)seed);
         }
 
@@ -52,13 +51,12 @@ static void test_worlds(void **state)
         assert_int_equal(f.plan.n_actions, 0);
     }
 
-    /* The worlds are worth something: nearly everything happens in them. */
+    /* The Worlds are varied enough: nearly everything happens in them. */
     for (int i = 0; i < PLAN_KIND_MAX; i++)
         assert_in_range(n_kind[i], 100, UINT64_MAX);
-    for (int i = 0; i <= PLAN_RULE_HOME_GONE; i++) /* those behind are given to plan_release() */
+    for (int i = 0; i <= PLAN_RULE_HOME_GONE; i++) /* later ones are for plan_release() */
         assert_in_range(n_rule[i], 10, UINT64_MAX);
-    for (int i = PLAN_RULE_FOLLOW_HOME; i < PLAN_RULE_FOLLOW_USE;
-         i++) /* that is given to plan_follow_use() */
+    for (int i = PLAN_RULE_FOLLOW_HOME; i < PLAN_RULE_FOLLOW_USE; i++) /* that one is for plan_follow_use() */
         assert_in_range(n_rule[i], 10, UINT64_MAX);
     for (int i = 0; i < PLAN_REASON_MAX; i++)
         if (n_refused[i] == 0 && i != PLAN_REASON_REHEARSAL && i != PLAN_REASON_NO_POLICY &&
@@ -126,10 +124,10 @@ static void test_renaming(void **state)
     }
 }
 
-/* Sequences: a random World lives on for a while, with random demands, outcomes and accidents. */
+/* Sequences: a random World goes on for a while, with random demands, outcomes and accidents. */
 
 typedef struct History {
-    uint64_t lends[4][PLAN_ACTIONS_PER_TICK * N_TICKS]; /* instants, by workload */
+    uint64_t lends[4][PLAN_ACTIONS_PER_TICK * N_TICKS]; /* times, by workload */
     size_t n_lends[4];
 } History;
 
@@ -147,7 +145,7 @@ static void accidents(Fixture *f, Random *r)
         task->hands = TASK_HANDS_REPINNED;
         w->processes[task->process.i].yielded = true;
     }
-    /* Read again after a mask that was not ours. */
+    /* The mask is readable again. */
     for (size_t i = 0; i < w->n_tasks; i++)
         if (w->tasks[i].hands == TASK_HANDS_UNKNOWN && random_chance(r, 20))
             w->tasks[i].hands = TASK_HANDS_FREE;

@@ -7,8 +7,8 @@
 #define FIXED0 "[Placement]\nMode=fixed\nNodes=0\n[Limits]\nNiceTries=0\n"
 #define FIXED1 "[Placement]\nMode=fixed\nNodes=1\n"
 
-/* Process 10, confined to node 0, has been lent CPU 8 for thread 10 and CPU 9 for thread 11 of its 10 busy ones, two
- * seconds ago. Process 20 owns node 1 and sleeps. */
+/* Process 10, confined to node 0, borrowed CPU 8 for thread 10 and CPU 9 for thread 11 of its 10 busy threads
+ * two seconds ago. Process 20 owns node 1 and sleeps. */
 static void make_lent(Fixture *f)
 {
     fixture_init(f, TWO_SHARDS);
@@ -21,7 +21,7 @@ static void make_lent(Fixture *f)
     fixture_task(f, 20, 20, 0)->run_permille = 0;
     fixture_cpus(f, 0, 7, 1000, 0);
     fixture_home(f);
-    for (size_t i = 2; i < 10; i++) /* two CPUs' worth of waiting */
+    for (size_t i = 2; i < 10; i++) /* waiting for two CPUs */
         f->world->tasks[i].wait_permille = f->world->tasks[i].wait_before_permille = 100;
     fixture_plan(f, false);
     assert_int_equal(fixture_count(f, PLAN_KIND_LEND), 2);
@@ -43,7 +43,7 @@ static void make_lent(Fixture *f)
     assert_true(f->plan.pressed); /* a lease runs */
 }
 
-/* Asserts that exactly CPU 8 is taken back, and for what. */
+/* Asserts that exactly CPU 8 is recalled, by this rule. */
 static void assert_recalled(Fixture *f, PlanRule rule)
 {
     size_t n_leases = f->world->n_leases;
@@ -69,7 +69,7 @@ static void assert_recalled(Fixture *f, PlanRule rule)
     fixture_assert_settled(f, false);
 }
 
-/* Who waits as long as the daemon ran may have waited for the daemon; but not half of a tick. */
+/* A thread that waits no longer than the daemon ran may have waited for the daemon; but not for half a tick. */
 static void test_daemon_in_between(void **state)
 {
     static const struct {
@@ -89,7 +89,7 @@ static void test_daemon_in_between(void **state)
     }
 }
 
-/* The ways the owner is seen. */
+/* How the owner's waiting is seen. */
 static void test_owner_waits(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -104,11 +104,11 @@ static void test_owner_waits(void **state)
     fixture_done(&f);
 
     make_lent(&f);
-    fixture_cpu(&f, 8, 1000, 100); /* somebody on that CPU */
+    fixture_cpu(&f, 8, 1000, 100); /* some thread on that CPU */
     assert_recalled(&f, PLAN_RULE_OWNER_WAITS);
     fixture_done(&f);
 
-    /* A thread at home there, on whichever of its CPUs it waits: the guests go, both of them. */
+    /* A thread at home there, on whichever of its CPUs it waits: both borrowers go. */
     for (int cpu = 8; cpu < 12; cpu += 3) {
         make_lent(&f);
         fixture_find(&f, 20, 20)->last_cpu = (CpuIx){cpu};
@@ -126,13 +126,13 @@ static void test_owner_waits(void **state)
     }
 
     make_lent(&f);
-    fixture_find(&f, 10, 10)->last_cpu = CPU_NONE; /* not known: taken as on the lent CPU */
+    fixture_find(&f, 10, 10)->last_cpu = CPU_NONE; /* not known: taken to be on the lent CPU */
     fixture_find(&f, 10, 10)->wait_permille = 300;
     assert_recalled(&f, PLAN_RULE_OWNER_WAITS);
 }
 
-/* Each home has a guest from the other. What the one that is sent home waited on its loan, it did not wait at home:
- * that is no reason for the other to go, in the plan of the same instant (I9). */
+/* Each home has a borrower from the other. Waiting of the recalled borrower on the lent CPU was not waiting
+ * at home, so it is no reason to recall the other one in a plan of the same instant (I9). */
 static void test_waited_on_loan(void **state)
 {
     Task *guest;
@@ -158,7 +158,7 @@ static void test_waited_on_loan(void **state)
     fixture_find(&f, 10, 10)->wait_permille = 500;
     assert_recalled(&f, PLAN_RULE_OWNER_WAITS);
     fixture_tick(&f);
-    fixture_find(&f, 10, 10)->last_cpu = (CpuIx){3}; /* waits there now */
+    fixture_find(&f, 10, 10)->last_cpu = (CpuIx){3}; /* now it waits at home */
     fixture_plan(&f, false);
     assert_int_equal(fixture_count(&f, PLAN_KIND_RECALL), 1);
     assert_int_equal(fixture_action(&f, PLAN_KIND_RECALL, 0)->subject.tid, 21);
@@ -168,7 +168,7 @@ static void test_not_the_owner(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    /* Sent there by somebody else: the CPUs of the home are of no use to it. */
+    /* Sent there by somebody else: it cannot use the CPUs of the home. */
     make_lent(&f);
     f.world->processes[1].yielded = true;
     fixture_find(&f, 20, 20)->hands = TASK_HANDS_REPINNED;
@@ -177,19 +177,19 @@ static void test_not_the_owner(void **state)
     assert_int_equal(fixture_count(&f, PLAN_KIND_RECALL), 0);
     fixture_done(&f);
 
-    /* The kernel moved it home, where it waits for its own. */
+    /* The kernel moved the borrower home, where it waits for its own CPUs. */
     make_lent(&f);
     fixture_find(&f, 10, 10)->last_cpu = (CpuIx){3};
     fixture_find(&f, 10, 10)->wait_permille = 600;
     fixture_assert_settled(&f, false);
 
-    /* What the CPU waited is what the borrower waited, elsewhere it would count. */
+    /* The waiting of the CPU is the borrower's; on another CPU it would count. */
     fixture_find(&f, 10, 10)->last_cpu = (CpuIx){8};
     fixture_find(&f, 10, 10)->wait_permille = 90;
     fixture_cpu(&f, 8, 1000, 180);
     fixture_assert_settled(&f, false);
 
-    /* Read in part only (I10). */
+    /* A partial reading (I10). */
     fixture_find(&f, 10, 10)->wait_permille = 600;
     f.world->partial = true;
     fixture_assert_settled(&f, false);
@@ -205,7 +205,7 @@ static void test_lease_ended(void **state)
     f.world->leases[0].until_usec = f.world->now_usec;
     assert_recalled(&f, PLAN_RULE_LEASE_ENDED);
     assert_int_equal(f.world->cpus[8].cooldown_until_usec,
-                     f.world->now_usec + 1); /* no more than this instant */
+                     f.world->now_usec + 1); /* no longer than this instant */
 }
 
 static void test_asleep(void **state)
@@ -222,7 +222,7 @@ static void test_asleep(void **state)
     assert_recalled(&f, PLAN_RULE_DEMAND_FELL);
 }
 
-/* One idle CPU at home brings one thread home, after its residency. */
+/* One idle CPU at home brings one thread back, after its residency. */
 static void test_room_at_home(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -293,11 +293,11 @@ static void test_paused(void **state)
     assert_int_equal(fixture_action(&f, PLAN_KIND_RECALL, 0)->rule, PLAN_RULE_PAUSED);
     fixture_commit(&f, NULL);
     assert_int_equal(f.world->n_leases, 0);
-    assert_non_null(f.world->groups[0].home); /* which stays */
+    assert_non_null(f.world->groups[0].home); /* the home stays */
     fixture_assert_settled(&f, true);
 }
 
-/* The home moves away: leases end first, straight to the new home. */
+/* The home moves: leases end first, and their threads go straight to the new home. */
 static void test_home_changed(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -314,7 +314,7 @@ static void test_home_changed(void **state)
     fixture_assert_settled(&f, true);
 }
 
-/* Releasing the process gives its CPUs back too. */
+/* Releasing a process also gives back the CPUs it borrowed. */
 static void test_release(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -330,7 +330,7 @@ static void test_release(void **state)
     fixture_assert_settled(&f, false);
 }
 
-/* I2, I10: a borrower that must be left alone is. */
+/* I2, I10: a borrower that must be left alone is left alone. */
 static void test_hands(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -341,8 +341,9 @@ static void test_hands(void **state)
     fixture_assert_settled(&f, false);
 }
 
-/* The promise: within two ticks of the owner's waking, at any moment of a tick, whatever share of the CPU he wants from
- * a third up. Two threads on one CPU get half of it each, or what the smaller wants. */
+/* The promise: a recall within two ticks of the owner's waking, at any moment of a tick, whatever share of
+ * the CPU the owner wants, from a third up. Two threads on one CPU get half of it each, or less if one wants
+ * less. */
 static void test_two_ticks(void **state)
 {
     for (unsigned wake = 0; wake < 100; wake += 5)
@@ -355,7 +356,8 @@ static void test_two_ticks(void **state)
                 unsigned awake = ticks == 0 ? 100 - wake : 100; /* percent of this tick */
                 Task *borrower = fixture_find(&f, 10, 10);
 
-                /* Per percent of a tick the owner gets min(want, 50 %) of it, and takes as much from the borrower. */
+                /* For each percent of a tick the owner gets min(want, 50 %) of it, and the borrower loses as
+                 * much. */
                 borrower->wait_before_permille = borrower->wait_permille;
                 borrower->wait_permille = (uint16_t)(awake * MIN(want, 50U) / 10);
                 fixture_tick(&f);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Large machines: that the work of one plan stays bounded, counted and not timed, and that nothing hangs on the
- * order in which a World was filled. */
+/* Large machines: the work of one plan stays bounded (counted, not timed), and nothing depends on the order
+ * in which a World was filled. */
 
 #include "fixture.h"
 
 #include "plan/planner.h"
 #include "sim/scenario/preset.h"
 
-/* Searches in vain */
+/* Searches in vain. */
 
 #define N_GROUPS  300
-#define N_THREADS 4 /* of each; as many groups fit into the searches of a tick as these go into them */
+#define N_THREADS 4 /* threads of each group; so many groups' searches fit into a tick */
 
-/* Small groups that share a home of 8 CPUs, all of which wait; the larger the pid, the less. The idle CPUs are cooling
- * down, and every pass but one is left out after one in vain. */
+/* Small groups that share a home of 8 CPUs, and all wait; those with larger PIDs wait less. The idle CPUs are
+ * cooling down, and a group skips one pass after each one in vain. */
 static void make_small_groups(Fixture *f)
 {
     fixture_init(f, TWO_SHARDS);
@@ -54,12 +54,12 @@ static void test_searches_bounded(void **state)
     assert_int_equal(f.plan.n_refused[PLAN_REASON_COOLDOWN], STEAL_SEARCHES_MAX);
     assert_int_equal(f.plan.n_refused[PLAN_REASON_BUDGET], N_GROUPS - n_tried);
     fixture_commit(&f, NULL);
-    for (size_t i = 0; i < N_GROUPS; i++) /* those that lack most were tried, and nobody else backs off */
+    for (size_t i = 0; i < N_GROUPS; i++) /* the groups that lack most tried, and only they back off */
         assert_int_equal(f.world->groups[i].backoff_ticks, i < n_tried);
 }
 
-/* The group that waits least, and is the only one which may use CPU 15, gets it although the others, whose passes
- * are due again every other tick, could use up the searches of all ticks. */
+/* The group that waits least is the only one that may use CPU 15. It gets the CPU, although the passes of the
+ * others are due every other tick and could use up all searches. */
 static void test_searches_go_round(void **state)
 {
     const unsigned round = (N_GROUPS * N_THREADS + STEAL_SEARCHES_MAX - 1) / STEAL_SEARCHES_MAX;
@@ -76,7 +76,7 @@ static void test_searches_go_round(void **state)
     assert_int_equal(fixture_action(&f, PLAN_KIND_LEND, 0)->subject.pid, 10 * N_GROUPS);
 }
 
-/* The order of filling (I12) */
+/* The order of filling (I12). */
 
 #define N_PROCESSES         200
 #define THREADS_PER_PROCESS 50
@@ -106,7 +106,7 @@ static void add_process(Fixture *f, uint32_t number, uint64_t *order)
     char name[16], cpuset[16];
 
     (void)snprintf(name, sizeof(name), "w%u", number % (unsigned)ARRAY_SIZE(policies));
-    /* Masks are interned in the order in which they are met. */
+    /* Masks are interned in the order in which they are added. */
     (void)snprintf(cpuset, sizeof(cpuset), "0-%u", 1023 - number % 7);
     fixture_process(f, pid, name, cpuset);
     for (uint32_t i = 0; i < THREADS_PER_PROCESS; i++)
@@ -117,8 +117,8 @@ static void add_process(Fixture *f, uint32_t number, uint64_t *order)
         fixture_task(f, pid, pid + (pid_t)tids[i], 0);
 }
 
-/* The same World whatever `order` is: NULL, or the seed of the order in which processes and threads are added.
- * Groups are there before, because they are numbered as they come. */
+/* Makes the same World whatever `order` is: NULL, or the seed of the order in which processes and threads are
+ * added. Groups are added first, because they are numbered in order of arrival. */
 static void make_large(Fixture *f, uint64_t *order)
 {
     CLEANUP_FREE char *machine = preset_describe(preset_find("large-16x64"));
@@ -164,7 +164,7 @@ static void test_order_of_filling(void **state)
     make_large(&f, NULL);
     make_large(&g, &order);
     for (unsigned tick = 0; tick < N_TICKS; tick++) {
-        /* One in ten wants a CPU, and each tick one in twenty changes its mind. */
+        /* One in ten wants a CPU; in each tick one in twenty is drawn again. */
         for (size_t i = 0; i < ARRAY_SIZE(demand); i++)
             if (tick == 0 || fixture_random(&demands, 20) == 0)
                 demand[i] = (uint16_t)(fixture_random(&demands, 10) == 0 ? 1000 : 0);

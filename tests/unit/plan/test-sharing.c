@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Who shares memory is one group (P12, S-GRP). */
+/* Processes that share memory form one group (P12, S-GRP). */
 
 #include "fixture.h"
 #include "plan/home/sharing.h"
 
 #define SHARING "[Placement]\nMode=fixed\nNodes=0\n[Workload]\nGroupBy=shared-memory\n"
 
-/* What a process maps, NULL: nothing known. */
+/* Sets what a process maps; NULL: not known. */
 static void shares(Fixture *f, pid_t pid, const char *words)
 {
     Process *process = world_process(f->world, pid);
@@ -37,7 +37,7 @@ static uint64_t group_of(Fixture *f, pid_t pid)
     return f->world->groups[world_process(f->world, pid)->group.i].id;
 }
 
-/* Groups with a member. */
+/* Counts groups with a member. */
 static size_t count(const Fixture *f)
 {
     size_t n = 0;
@@ -60,7 +60,7 @@ static void test_s_grp(void **state)
     fixture_policy(&f, "w", SHARING);
     for (pid_t pid = 1; pid <= 8; pid++)
         add(&f, pid, pid % 2 ? "0:1:77" : NULL);
-    assert_int_equal(count(&f), 8); /* before anybody has looked */
+    assert_int_equal(count(&f), 8); /* before the first look */
     group(&f);
     assert_int_equal(count(&f), 5);
     for (pid_t pid = 3; pid <= 7; pid += 2)
@@ -68,7 +68,7 @@ static void test_s_grp(void **state)
     for (pid_t pid = 2; pid <= 8; pid += 2)
         assert_int_not_equal(group_of(&f, pid), group_of(&f, 1));
 
-    /* Looking again changes nothing, and empty groups go. */
+    /* Looking again changes nothing, and empty groups are removed. */
     assert_int_equal(world_compact(f.world), 0);
     assert_int_equal(f.world->n_groups, 5);
     group(&f);
@@ -76,7 +76,7 @@ static void test_s_grp(void **state)
     assert_int_equal(count(&f), 5);
 }
 
-/* 1 and 2 share, 2 and 3 share: so 1 and 3 belong together. 77 of another device is other memory. */
+/* 1 shares with 2, and 2 with 3, so 1 and 3 belong together. Inode 77 of another device is other memory. */
 static void test_chain(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -94,7 +94,7 @@ static void test_chain(void **state)
     assert_int_equal(group_of(&f, 1), group_of(&f, 3));
 }
 
-/* Workloads are placed apart, whatever they share; and other policies group otherwise. */
+/* Workloads are grouped separately, whatever they share; other policies group differently. */
 static void test_within_workload(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -115,7 +115,7 @@ static void test_within_workload(void **state)
     assert_int_equal(group_of(&f, 1), group_of(&f, 2));
 }
 
-/* A group is the same while members come and go, and keeps its home. */
+/* A group stays the same while members come and go, and keeps its home. */
 static void test_goes_on(void **state)
 {
     uint64_t id;
@@ -132,7 +132,7 @@ static void test_goes_on(void **state)
     id = group_of(&f, 11);
     assert_non_null(world_group_by_id(f.world, id)->home);
 
-    /* One comes in front, the first one leaves. */
+    /* A member with a lower PID comes, and the first one leaves. */
     add(&f, 5, "0:1:77");
     fixture_task(&f, 5, 5, 0);
     world_process(f.world, 11)->gone = true;
@@ -142,13 +142,14 @@ static void test_goes_on(void **state)
         assert_int_equal(f.world->groups[f.world->processes[i].group.i].id, id);
     assert_int_equal(count(&f), 1);
 
-    /* A number that is used again is somebody else's. */
+    /* A reused PID belongs to another process. */
     add(&f, 11, NULL);
     group(&f);
     assert_int_not_equal(group_of(&f, 11), id);
 }
 
-/* The oldest of two groups goes on with the members of both; of a group that falls apart the larger part does. */
+/* When two groups join, the older continues with the members of both. When a group splits, its larger part
+ * continues. */
 static void test_join_and_split(void **state)
 {
     uint64_t older, newer;
@@ -178,12 +179,12 @@ static void test_join_and_split(void **state)
     assert_int_equal(group_of(&f, 4), group_of(&f, 5));
     assert_int_not_equal(group_of(&f, 4), older);
 
-    /* Being asked about again does not take anybody out of his group. */
+    /* Assigning a process again does not take it out of its group. */
     assert_int_equal(group_assign(f.world, f.policies, world_process(f.world, 2), 0), 0);
     assert_int_equal(group_of(&f, 2), older);
 }
 
-/* Random sharing, against joining by hand until nothing changes. */
+/* Random sharing, compared with joining pairs until nothing changes. */
 static void test_random(void **state)
 {
     uint64_t seed = 1;
@@ -222,7 +223,8 @@ static void test_random(void **state)
     }
 }
 
-/* Where nobody has said what belongs together: who shares much of what it has, or what the kernel has seen. */
+/* Where no policy says what belongs together: processes that share much of their memory, or that the kernel
+ * has grouped. */
 static void test_auto(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -242,14 +244,14 @@ static void test_auto(void **state)
     assert_int_not_equal(group_of(&f, 101), group_of(&f, 102));
     assert_int_not_equal(group_of(&f, 102), group_of(&f, 103));
     assert_int_equal(group_of(&f, 104), group_of(&f, 105));
-    /* What 102 has much of moves only as far as nobody else maps it. */
+    /* Memory of 102 moves only as far as no other process maps it. */
     assert_true(sharing_moves(f.world, f.policies->policies[0], world_process(f.world, 100)));
     assert_true(sharing_moves(f.world, f.policies->policies[0], world_process(f.world, 105)));
     assert_false(sharing_moves(f.world, f.policies->policies[0], world_process(f.world, 102)));
     assert_false(sharing_moves(f.world, f.policies->policies[0], world_process(f.world, 106)));
 }
 
-/* Of a policy that names a mode, or cpusets of whole cgroups, a cgroup. */
+/* Under a policy with a mode of its own, or with cpusets of whole cgroups, the group is a cgroup. */
 static void test_auto_named(void **state)
 {
     static const char *const texts[] = {
@@ -279,7 +281,7 @@ static Group *group_with(Fixture *f, pid_t pid)
     return &f->world->groups[world_process(f->world, pid)->group.i];
 }
 
-/* A process that is no newcomer. */
+/* Makes a process an old one that wants this much. */
 static void want(Fixture *f, pid_t pid, uint32_t permille)
 {
     world_process(f->world, pid)->first_seen_usec = 0;
@@ -287,8 +289,8 @@ static void want(Fixture *f, pid_t pid, uint32_t permille)
     group_with(f, pid)->want_permille = group_with(f, pid)->demand_permille = permille;
 }
 
-/* A cgroup that fits on a node is one group; of one that does not, those who share memory are. On a node of eight CPUs
- * processes come together up to six, and are together up to 108 %. */
+/* A cgroup that fits on a node is one group; if it does not, processes that share memory are. On a node of
+ * eight CPUs processes are put together up to six CPUs, and stay together up to 108 %. */
 static void test_parts(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -318,7 +320,7 @@ static void test_parts(void **state)
     group(&f);
     assert_int_equal(count(&f), 2);
     assert_int_equal(group_of(&f, 100), group_of(&f, 101));
-    /* Not at once together again. */
+    /* They are not put together again at once. */
     group_with(&f, 100)->want_permille = group_with(&f, 100)->demand_permille = 100;
     group(&f);
     assert_int_equal(count(&f), 2);
@@ -327,8 +329,8 @@ static void test_parts(void **state)
     assert_int_equal(count(&f), 1);
 }
 
-/* Newcomers join the others if all of them fit, and stay by themselves if they do not, also when they are newcomers no
- * more; the others stay together. A thread that was not measured yet wants a CPU. */
+/* Newcomers join the others if all of them fit. If not, they stay apart, even when they are no longer new,
+ * and the others stay together. A thread that was not measured yet counts as wanting a CPU. */
 static void test_newcomers(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -362,7 +364,7 @@ static void test_newcomers(void **state)
     assert_int_equal(count(&f), 1);
 }
 
-/* Who shares memory with another cgroup is not of its group for that. */
+/* A process that shares memory with another cgroup does not join that group for it. */
 static void test_parts_of_two(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -385,7 +387,7 @@ static void test_parts_of_two(void **state)
     assert_int_equal(count(&f), 2);
 }
 
-/* Not where the policy says how wide they are, nor on a machine with one node. */
+/* Not if the policy says how wide the groups are, nor on a machine with one node. */
 static void test_parts_not(void **state)
 {
     static const char *const texts[] = {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* P2, P3: who is lent which CPU, and why not. */
+/* P2, P3: which CPUs are lent to which threads, and why not. */
 
 #include "fixture.h"
 
 #define FIXED0 "[Placement]\nMode=fixed\nNodes=0\n"
 #define EAGER  FIXED0 "[Limits]\nNiceTries=0\n"
 
-/* Process 10 with `n` threads, confined to node 0, which is full; all other CPUs are idle. */
+/* Sets up process 10 with `n` threads, confined to node 0, which is full; all other CPUs are idle. */
 static Policy *make_crowd(Fixture *f, const char *synthetic, const char *policy, unsigned n, uint16_t wait)
 {
     Policy *p;
@@ -73,7 +73,7 @@ static void steal2(const char *policy, unsigned ticks)
 static void test_s_steal2(void **state)
 {
     steal2(EAGER, 3);
-    /* The veto of two passes comes on top of the two ticks it takes to see a crowd. */
+    /* Two vetoed passes come on top of the two ticks that detection takes. */
     steal2(FIXED0, 4);
 }
 
@@ -89,7 +89,7 @@ static void test_s_veto(void **state)
             assert_refused(&f, PLAN_REASON_LOCALITY);
             fixture_commit(&f, NULL);
             assert_int_equal(f.world->groups[0].n_vetoes, i + 1);
-            assert_refused(&f, PLAN_REASON_BACKOFF); /* the same tick again is not another try */
+            assert_refused(&f, PLAN_REASON_BACKOFF); /* the same tick again is no further attempt */
             fixture_tick(&f);
         }
         fixture_plan(&f, false);
@@ -99,7 +99,7 @@ static void test_s_veto(void **state)
     }
 }
 
-/* A wish that ends in between starts anew. */
+/* The count starts anew if the overload ends in between. */
 static void test_veto_resets(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -115,7 +115,7 @@ static void test_veto_resets(void **state)
     assert_int_equal(f.world->groups[0].n_vetoes, 0);
 }
 
-/* How many: the sum of the waiting, in CPUs. */
+/* The number of lends: the sum of waiting, in CPUs. */
 static void test_wish(void **state)
 {
     static const struct {
@@ -173,14 +173,14 @@ static void test_action(void **state)
     assert_int_equal(lease->since_tick, f.world->tick);
 }
 
-/* Nearest first: with homes smaller than nodes every level occurs. The home here is one hardware thread of each of two
- * cores, in different LLCs of node 0; the threads ran on CPU 0. */
+/* Nearest first: with a home smaller than a node every level occurs. The home is one hardware thread of each
+ * of two cores, in different LLCs of node 0; the threads ran on CPU 0. */
 static void test_nearest(void **state)
 {
-    /* Node 0: LLC {0-3}, {4-7}; node 1: {8-11}, {12-15}; node 2 and 3 likewise. Cores are pairs. */
+    /* Node 0: LLCs {0-3}, {4-7}; node 1: {8-11}, {12-15}; nodes 2 and 3 likewise. Cores are pairs of CPUs. */
     static const char machine[] = "numa:4 l3:2 core:2 pu:2 distances="
                                   "10,22,16,28,22,10,28,16,16,28,10,22,28,16,22,10";
-    static const int order[] = {1, 2, 3, 5, 6, 7, 16, 17}; /* SMT, LLC, node, then node 2, which is 16 away */
+    static const int order[] = {1, 2, 3, 5, 6, 7, 16, 17}; /* SMT, LLC, node, then node 2, at distance 16 */
     CLEANUP(fixture_done) Fixture f;
     Policy *p;
 
@@ -222,7 +222,8 @@ static void test_nearest(void **state)
             assert_true(f.plan.n_refused[PLAN_REASON_SCOPE] > 0);
     }
 
-    /* Where it ran last is not known: from the home as a whole, and node 0 comes before node 2 all the same. */
+    /* The last CPU is not known: distances are from the home as a whole, and node 0 still comes before node
+     * 2. */
     for (size_t i = 0; i < f.world->n_tasks; i++)
         f.world->tasks[i].last_cpu = CPU_NONE;
     fixture_plan(&f, false);
@@ -294,7 +295,7 @@ static void test_not_considered(void **state)
 
     fixture_cpus(&f, 8, 15, 60, 0);
     assert_refused(&f, PLAN_REASON_NO_IDLE_CPU);
-    assert_int_equal(f.plan.n_passes, 0); /* nothing to search is not a pass */
+    assert_int_equal(f.plan.n_passes, 0); /* without an idle CPU there is no pass */
     fixture_cpus(&f, 8, 15, 0, 0);
 
     for (int cpu = 8; cpu < 16; cpu++)
@@ -319,13 +320,13 @@ static void test_not_considered(void **state)
         f.world->tasks[i].wait_before_permille = 249;
     }
     assert_refused(&f, PLAN_REASON_NOT_OVERLOADED);
-    /* What is said is what fell short: who waits long on one tick only does not. */
+    /* The refusal shows the value that fell short: a long wait in one tick only is not enough. */
     for (size_t i = 0; i < f.plan.n_refusals; i++)
         if (f.plan.refusals[i].reason == PLAN_REASON_NOT_OVERLOADED)
             assert_true(f.plan.refusals[i].value == 249 && f.plan.refusals[i].limit == 250);
 }
 
-/* Not confined by us: the kernel can do it. */
+/* Not confined by us: the kernel can spread the threads. */
 static void test_no_home(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -340,7 +341,7 @@ static void test_no_home(void **state)
     assert_false(f.plan.pressed);
 }
 
-/* A home that leaves no CPU out, or a policy that does not steal: nothing can be lent, so the fast tick is not kept. */
+/* The home leaves out no CPU, or the policy does not steal: nothing can be lent, so no fast ticks are needed. */
 static void test_nothing_to_borrow(void **state)
 {
     static const char *const policies[] = {
@@ -373,7 +374,7 @@ static void test_nothing_to_borrow(void **state)
     }
 }
 
-/* The gate: expected idle time against the cost of a move. */
+/* The gate: expected idle time compared with the cost of a move. */
 static void test_idle_too_short(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -407,7 +408,7 @@ static void test_residency(void **state)
     assert_int_equal(fixture_count(&f, PLAN_KIND_LEND), 1);
 }
 
-/* P7: 1, 2, 4 ... passes are left out, and any change starts anew. */
+/* P7: 1, 2, 4 ... passes are skipped, and any change starts anew. */
 static void test_backoff(void **state)
 {
     static const uint32_t skipped[] = {1, 2, 4, 8, 16, 32, 32};
@@ -435,7 +436,7 @@ static void test_backoff(void **state)
     assert_int_equal(f.world->groups[0].backoff_ticks, 0);
 }
 
-/* An idle CPU in another group's home is a fine donor, unless that group's own threads wait. */
+/* An idle CPU in another group's home may be lent, unless that group's own threads wait. */
 static void test_owners_who_wait(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -457,7 +458,7 @@ static void test_owners_who_wait(void **state)
     assert_true(fixture_count(&f, PLAN_KIND_LEND) > 0);
 }
 
-/* Lends that did not work out are not repeated in every tick, and cost no token. */
+/* Lends that failed are not repeated in every tick, and cost no token. */
 static void test_outcomes(void **state)
 {
     static const struct {

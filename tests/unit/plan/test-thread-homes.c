@@ -5,7 +5,7 @@
 #include "plan/home/thread-homes.h"
 #include "thread-homes-test.h"
 
-/* A group that needs all nodes is left to the kernel as long as it is not known what its threads use. */
+/* A group that needs all nodes is left to the kernel until the use of memory by its threads is known. */
 static void test_unknown(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -17,7 +17,7 @@ static void test_unknown(void **state)
     assert_nodes(&f, (int[]){-1, -1, -1, -1});
 }
 
-/* What is asked between plans: of how many it is known, and whether they live elsewhere. */
+/* Queries between plans: how many threads' use is known, and whether their nodes have changed. */
 static void test_asked(void **state)
 {
     const Process *process;
@@ -31,7 +31,7 @@ static void test_asked(void **state)
     assert_int_equal(thread_homes_n_known(f.world, policy, process), 0);
     assert_int_equal(thread_homes_digest(f.world, process), 0);
     for (pid_t tid = 10; tid < 14; tid++) {
-        /* One that shares with everybody lives nowhere. */
+        /* A thread that shares with all others gets no node. */
         use(&f, tid, tid < 12 ? 1000 : 0, tid < 12 ? 0 : 1000, tid == 11 ? 100 : 1000, 0);
         assert_int_equal(thread_homes_n_known(f.world, policy, process), tid == 10 ? 1 : tid - 10);
     }
@@ -45,8 +45,8 @@ static void test_asked(void **state)
     assert_int_equal(thread_homes_digest(f.world, process), apart);
 }
 
-/* Where each CPU has a cache of its own, as in guests, as many tasks as caches fill a node: threads that share nothing
- * press on its memory, and get more nodes. */
+/* If each CPU has a cache of its own, as in guests, as many tasks as caches fill a node: threads that share
+ * nothing press on its memory, and get more nodes. */
 static void test_caches_fill(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -86,7 +86,7 @@ static void test_start(void **state)
     assert_ptr_equal(fixture_find(&f, 10, 11)->allowed, fixture_mask(&f, "0-1"));
     assert_ptr_equal(fixture_find(&f, 10, 11)->original, fixture_mask(&f, NULL));
 
-    /* What is known no more puts them back into the hands of the kernel. */
+    /* When their use is no longer known, they are left to the kernel again. */
     for (pid_t tid = 10; tid < 14; tid++)
         assert_int_equal(world_set_task_use(f.world, fixture_find(&f, 10, tid), NULL, 0, (TaskKey){0}, 0), 0);
     fixture_wait(&f, 20000000);
@@ -104,7 +104,8 @@ static void start_apart(Fixture *f)
     assert_nodes(f, (int[]){0, 0, 1, 1});
 }
 
-/* Two threads exchange what they work on, and so places, but not before MinResidencySec= nor for less than a tenth. */
+/* Two threads exchange what they work on, and therefore nodes, but not before MinResidencySec= nor for less
+ * than a tenth. */
 static void test_flip(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -134,7 +135,7 @@ static void test_flip(void **state)
     assert_nodes(&f, (int[]){0, 0, 1, 1});
 }
 
-/* Not while its memory is under way: where it lies changes by itself then. */
+/* Not while memory is in flight: its place will change by itself. */
 static void test_moving(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -147,7 +148,7 @@ static void test_moving(void **state)
     assert_nodes(&f, (int[]){0, 0, 1, 1});
 }
 
-/* Where others run there is less room, also for threads whose memory is there. */
+/* A node with other load has less room, also for threads whose memory is there. */
 static void test_others(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -160,7 +161,7 @@ static void test_others(void **state)
     assert_nodes(&f, (int[]){0, 0, 1, 0});
 }
 
-/* What fits the caches is not worth a node. */
+/* Memory that fits the caches is not worth a node. */
 static void test_little(void **state)
 {
     for (uint64_t mb = 7; mb <= 8; mb++) {
@@ -175,7 +176,7 @@ static void test_little(void **state)
     }
 }
 
-/* A group of three threads that use memory of their own, two of them on node 0, on which another group has one of two
+/* Three threads of a group use private memory, two of them on node 0, where another group has one of two
  * CPUs: only one of the three lives there. */
 static void test_beside_others(void **state)
 {
@@ -208,7 +209,7 @@ static void test_beside_others(void **state)
     assert_int_equal(on_0, 1);
 }
 
-/* Who has a node, and most of what it uses for its own, stays when it comes to share a little (I7). */
+/* A thread that has a node and mostly private memory stays when it begins to share a little (I7). */
 static void test_stays_beside_its_own(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -223,8 +224,8 @@ static void test_stays_beside_its_own(void **state)
     assert_nodes(&f, (int[]){0, 0, 1, 1});
 }
 
-/* Threads that also share a heap have buddies, and need none when most of what they use is their own; which once
- * they have a node is less than it takes to get one. */
+/* Threads that also share a heap have buddies. They need none if their memory is mostly private; to keep a
+ * node, less is enough than to get one. */
 static void test_mostly_private(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -243,8 +244,9 @@ static void test_mostly_private(void **state)
     assert_nodes(&f, (int[]){-1, 0, 1, 1});
 }
 
-/* Eight threads that pause, on two nodes of two CPUs, each beside its memory: those of the node on which they wait want
- * more, and stay, since they would wait as much on the other one. If they never paused two of them would go. */
+/* Eight threads that pause, on two nodes of two CPUs, each beside its memory. Threads on the node where they
+ * wait want more, but stay, because they would wait as much on the other one. If they never paused, two of
+ * them would go. */
 static void test_pausing(void **state)
 {
     for (unsigned steady = 0; steady < 2; steady++) {
@@ -292,9 +294,9 @@ static void set_load(Fixture *f, uint16_t run, uint16_t wait, uint16_t idle)
         f->world->cpus[i].busy_permille = f->world->cpus[i].busy_before_permille = 1000 - idle;
 }
 
-/* Four threads with a node each for two wait a quarter of what they want, while CPUs are idle for as long: they share
- * all CPUs for two seconds. They keep that if they wait less then, and else have their nodes back, as when nobody looks
- * in time; where no CPU is idle it is not tried. */
+/* Four threads, two on each node, wait a quarter of what they want, while CPUs are idle for as long: they
+ * share all CPUs for two seconds. They go on sharing if they wait less then. Otherwise, or if nothing is
+ * measured in time, they get their nodes back. If no CPU is idle it is not tried. */
 static void test_pool(void **state)
 {
     enum {
@@ -337,7 +339,7 @@ static void test_pool(void **state)
     }
 }
 
-/* When its home grows by a node, one of two threads on one of the others goes there. */
+/* When the home grows by a node, one of two threads on another node goes there. */
 static void test_home_grows(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -361,7 +363,8 @@ static void test_home_grows(void **state)
         assert_int_equal(n[i], 1);
 }
 
-/* Five threads on two nodes of two CPUs: the fifth stays where it is, whichever node has a little more of others. */
+/* Five threads on two nodes of two CPUs: the fifth stays where it is, whichever node has slightly more other
+ * load. */
 static void test_one_too_many(void **state)
 {
     int32_t nodes[5];
@@ -393,13 +396,13 @@ static void test_one_too_many(void **state)
             if (k > 0)
                 assert_int_equal(node, nodes[i]);
             nodes[i] = node;
-            use(&f, 10 + i, node == 0 ? 1000 : 0, node == 0 ? 0 : 1000, 1000, 0); /* it has followed */
+            use(&f, 10 + i, node == 0 ? 1000 : 0, node == 0 ? 0 : 1000, 1000,
+                0); /* its memory has followed */
         }
     }
 }
 
-/* A node takes its share of what the threads want, not a share of the threads; six of them on four CPUs are three
- * each. */
+/* A node takes its share of the demand, not a share of the threads; six threads on four CPUs are three each. */
 static void test_shares(void **state)
 {
     int n[2] = {0};
@@ -424,13 +427,13 @@ static void test_shares(void **state)
     }
     for (pid_t tid = 10; tid < 14; tid++)
         use(&f, tid, 1000 + (uint64_t)tid, 0, 1000, 0);
-    f.world->groups[0].roams = true; /* 1.9 CPUs would fit on one node */
+    f.world->groups[0].roams = true; /* 1.9 CPUs would fit one node */
     f.world->groups[0].last_home_usec = f.world->now_usec - 1000000;
     fixture_place(&f);
-    assert_nodes(&f, (int[]){0, 1, 1, 1}); /* it has most to lose, but less memory than any of the others */
+    assert_nodes(&f, (int[]){0, 1, 1, 1}); /* this one has most to lose, but less memory than the others */
 }
 
-/* Who is one too many where his memory is does not drive the others from theirs, one after the other. */
+/* One thread too many on the node of its memory does not displace others from theirs, one after the other. */
 static void test_no_chain(void **state)
 {
     int n = 0;
@@ -459,7 +462,7 @@ static void test_no_chain(void **state)
     assert_true(n >= 1);
 }
 
-/* A thread on its own node that waits is lent the idle CPU of the other node of its home, which is across nodes. */
+/* A thread that waits on its own node is lent an idle CPU of the home's other node: that crosses nodes. */
 static void test_lend(void **state)
 {
     const PlanAction *lend;
@@ -489,7 +492,7 @@ static void test_lend(void **state)
     assert_int_equal(lend->distance, 20);
 }
 
-/* How fast they get on, as it was counted a moment ago. */
+/* Sets the progress of the threads, as counted just now. */
 static void set_progress(Fixture *f, uint16_t ipc)
 {
     Process *process = &f->world->processes[0];
@@ -500,13 +503,13 @@ static void set_progress(Fixture *f, uint16_t ipc)
     process->cpu_permille = 1800;
 }
 
-/* Where that is counted, a twentieth that is waited is enough for a trial, which goes on until it is counted again, for
- * ten seconds at most, and that decides: also against waiting, and not if they only have more to do. Counted before the
- * threads had their nodes, or before the trial, it says nothing. */
+/* If progress is counted, waiting for a twentieth is enough for a trial. It lasts until progress is counted
+ * again, ten seconds at most, and that decides: even against waiting, but not if the threads only have more
+ * to do. A count from before the threads had their nodes, or from before the trial, is ignored. */
 static void test_pool_by_progress(void **state)
 {
     static const struct {
-        uint16_t ipc_before, ipc_then; /* 0: it was not counted */
+        uint16_t ipc_before, ipc_then; /* 0: not counted */
         bool waits_less, tried, kept;
     } cases[] = {
         {1000, 1400, true, true, true}, {1000, 1400, false, true, false}, {1000, 1000, true, true, false},
@@ -532,7 +535,7 @@ static void test_pool_by_progress(void **state)
             continue;
         assert_int_equal(f.world->groups[0].pool_progress, 4 * 560 * cases[i].ipc_before / 1000);
         assert_int_equal(f.world->processes[0].stall_due_usec, f.world->now_usec + 1000000);
-        f.world->processes[0].ipc_permille = 4000; /* of before the trial */
+        f.world->processes[0].ipc_permille = 4000; /* from before the trial */
         fixture_wait(&f, 2000000);
         if (cases[i].ipc_then > 0)
             set_progress(&f, cases[i].ipc_then);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Threads of one process that share memory, and go to one node together (P14). */
+/* Threads of one process that share memory and get one node together (P14). */
 
 #include "plan/ablation.h"
 #include "thread-homes-test.h"
 
 #include <string.h>
 
-/* Buddies go together, whatever their own memory says; what all share is of no node. */
+/* Buddies go together, whatever their private memory; memory that all share belongs to no node. */
 static void test_buddies(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -28,8 +28,8 @@ static void test_buddies(void **state)
     assert_nodes(&f, (int[]){-1, -1, -1, -1});
 }
 
-/* Of threads that share all, several have the first one for a buddy, who has none: they are no units of their own.
- * Where only two share, both go. */
+/* If threads share everything, several have the first one, which has no buddy, as theirs: they are no
+ * separate sets. If only two share, both go together. */
 static void test_all_share(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -50,8 +50,8 @@ static void test_all_share(void **state)
     assert_nodes(&f, (int[]){0, 0, 1, 1});
 }
 
-/* Two sets of three threads on nodes of two CPUs: apart none of them would have more of a CPU, since six want four.
- * Three and one could have one each, and so the three are too many for a node. */
+/* Two sets of three threads on nodes of two CPUs: apart, none of them would have more CPU time, since six
+ * want four CPUs. Of three and one each thread could have a CPU, so three are too many for a node. */
 static void test_full_machine(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -78,7 +78,8 @@ static void test_full_machine(void **state)
     assert_nodes(&f, (int[]){-1, -1, -1, -1});
 }
 
-/* Four and three threads on nodes of two CPUs keep their nodes when they want less, but more than the CPUs still. */
+/* Sets of four and three threads on nodes of two CPUs keep their nodes when they want less, but still more
+ * than the CPUs. */
 static void test_keeps_full(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -101,8 +102,8 @@ static void test_keeps_full(void **state)
         assert_int_equal(fixture_find(&f, 10, tid)->home_node.i, 1);
 }
 
-/* What is known of threads comes and goes. That gives a group that needs all nodes a home of them and takes it away
- * again, but not while it must stay. */
+/* Knowledge of the use by threads comes and goes. It gives a group that needs all nodes a home of all nodes
+ * and takes it away again, but not while the group must stay. */
 static void test_known_for_a_while(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -124,8 +125,8 @@ static void test_known_for_a_while(void **state)
     assert_true(f.world->groups[0].roams);
 }
 
-/* What a pair shares is few blocks, and may be most of what it does: it stays together, and its first one, who has no
- * buddy, gets a node by the other. */
+/* A pair shares few blocks, which may be most of its accesses: it stays together, and its first thread, which
+ * has no buddy, gets a node through the other. */
 static void test_pair_with_little_shared(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -137,7 +138,8 @@ static void test_pair_with_little_shared(void **state)
     assert_nodes(&f, (int[]){0, 0, 1, 1});
 }
 
-/* Neighbours that share a little each with the next are no chain of all: as many go together as a node has CPUs. */
+/* Neighbours that share a little, each with the next, do not form one set of all: as many go together as a
+ * node has CPUs. */
 static void test_chain(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -160,7 +162,7 @@ static void init_eight(Fixture *f)
     fixture_cpus(f, 0, 7, 1000, 0);
 }
 
-/* Two sets of four live on a node each; of eight threads five that share fit none. */
+/* Two sets of four get a node each; of eight threads, five that share fit none. */
 static void test_set_of_four(void **state)
 {
     for (unsigned size = 4; size <= 5; size++) {
@@ -181,8 +183,8 @@ static void test_set_of_four(void **state)
     }
 }
 
-/* On this machine, a thread for each of `sets`: a letter, the same for those who share; capitals pause half of the
- * time. All that they use is on node 0. Returns where they live, a digit each, or '-'. */
+/* Runs a thread for each character of `sets` on this machine; equal letters share memory, and capitals pause
+ * half of the time. All they use is on node 0. Returns their home nodes, a digit each, or '-'. */
 static char *live(const char *synthetic, uint32_t n_cpus, const char *sets, uint64_t ablated, char *ret)
 {
     size_t n = strlen(sets);
@@ -203,8 +205,8 @@ static char *live(const char *synthetic, uint32_t n_cpus, const char *sets, uint
         bool first = i == 0 || sets[i] != sets[i - 1];
         TaskKey key = first ? (TaskKey){0} : world_task_key(f.world, fixture_find(&f, 10, 9 + (pid_t)i));
 
-        assert_int_equal(world_set_task_use(f.world, fixture_find(&f, 10, 10 + (pid_t)i), (uint64_t[8]){1000}, 0, key,
-                                            f.world->now_usec),
+        assert_int_equal(world_set_task_use(f.world, fixture_find(&f, 10, 10 + (pid_t)i), (uint64_t[8]){1000},
+                                            0, key, f.world->now_usec),
                          0);
     }
     f.world->groups[0].roams = true;
@@ -241,8 +243,8 @@ static unsigned n_nodes_of(const char *nodes, size_t first, size_t n)
     return (unsigned)__builtin_popcountll(seen);
 }
 
-/* Sets of three on nodes of two CPUs are divided: two and one. A set that is most of the process is not; nor does one
- * whose threads all pause share a full node where others are free. */
+/* Sets of three on nodes of two CPUs are divided: two and one. A set that is most of the process is not
+ * divided; nor does one whose threads all pause share a full node while others are free. */
 static void test_divided(void **state)
 {
     const char *four = "numa:4 l3:1 core:2 pu:1";
@@ -264,7 +266,7 @@ static void test_divided(void **state)
     assert_int_equal(n_nodes_of(nodes, 7, 7), 1);
 }
 
-/* Two pairs on nodes of one CPU, two of which are near each other: each pair goes to two that are. */
+/* Two pairs on nodes of one CPU, which form near pairs: each pair of threads goes to two near nodes. */
 static void test_divided_over_near_nodes(void **state)
 {
     for (unsigned off = 0; off < 2; off++) {
@@ -281,8 +283,8 @@ static void test_divided_over_near_nodes(void **state)
             TaskKey key = world_task_key(f.world, fixture_find(&f, 10, tid - tid % 2));
 
             assert_int_equal(world_set_task_use(f.world, fixture_find(&f, 10, tid),
-                                                (uint64_t[]){tid < 12 ? 0 : 1000, 0, tid < 12 ? 1000 : 0, 0}, 0,
-                                                tid % 2 ? key : (TaskKey){0}, f.world->now_usec),
+                                                (uint64_t[]){tid < 12 ? 0 : 1000, 0, tid < 12 ? 1000 : 0, 0},
+                                                0, tid % 2 ? key : (TaskKey){0}, f.world->now_usec),
                              0);
         }
         f.world->groups[0].roams = true;
@@ -292,7 +294,7 @@ static void test_divided_over_near_nodes(void **state)
     }
 }
 
-/* Three sets of five are two threads too many for a node of eight CPUs. */
+/* Three sets of five are two threads too many for two nodes of eight CPUs if each set is kept together. */
 static void test_spills(void **state)
 {
     const char *two = "numa:2 l3:1 core:8 pu:1";
@@ -306,13 +308,13 @@ static void test_spills(void **state)
                                                                       : "87");
     live(two, 16, "aaaaabbbbbccccc", 1ULL << ABLATION_SPILL, nodes);
     assert_int_equal(n_nodes_of(nodes, 0, 5) + n_nodes_of(nodes, 5, 5) + n_nodes_of(nodes, 10, 5), 3);
-    /* Some of two sets, where most room is, each to a node of its own. */
+    /* Threads of two sets go where there is most room, those of each set to another node. */
     live("numa:3 l3:1 core:4 pu:1", 12, "aaabbbcccddd", 0, nodes);
     assert_loads(nodes, "444");
 }
 
-/* Four sets of four, which want more than the cores of the node on which all is, need not be together; sixteen who
- * share all do. */
+/* Four sets of four, which want more than the cores of the node with all their memory, need not be together;
+ * sixteen threads that share everything must. */
 static void test_few_need_not_be_together(void **state)
 {
     enum {
@@ -335,8 +337,8 @@ static void test_few_need_not_be_together(void **state)
             task->run_permille = task->run_before_permille = task->run_ewma_permille = 650;
         }
         fixture_cpus(&f, 0, 31, 0, 0);
-        assert_int_equal(world_set_process_memory(f.world, world_process(f.world, 10), (uint64_t[]){1 << 30, 0},
-                                                  f.world->now_usec),
+        assert_int_equal(world_set_process_memory(f.world, world_process(f.world, 10),
+                                                  (uint64_t[]){1 << 30, 0}, f.world->now_usec),
                          0);
         for (pid_t tid = 10; tid < 26; tid++)
             use(&f, tid, 1000, 0, 0, tid == 10 || (c != ALL && (tid - 10) % 4 == 0) ? 0 : tid - 1);
@@ -345,8 +347,8 @@ static void test_few_need_not_be_together(void **state)
     }
 }
 
-/* Of seven who share all three have stopped: the others, who would fit a node, do not become a
- * set, as long as those three may run again. One beside them has memory of its own. */
+/* Of seven threads that share everything three have stopped. The others would fit a node, but do not become a
+ * set while the three may run again. One further thread has private memory. */
 static void test_set_by_chance(void **state)
 {
     CLEANUP(fixture_done) Fixture f;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Transcripts: what was planned is planned again from its record, byte for byte; what is no transcript is refused. */
+/* Transcripts: a recorded plan is computed again from its record, byte for byte, and anything else is
+ * refused. */
 
 #include "plan/transcript.h"
 
@@ -48,7 +49,7 @@ static void assert_same(TranscriptReader *reader, uint64_t tick, bool by_use)
     assert_string_equal(plan.recorded, plan.now);
 }
 
-/* The random Worlds vary what is a constant in files. */
+/* Random Worlds vary settings that are constant in files. */
 static void set_constants(PolicySet *policies)
 {
     for (size_t i = 0; i < policies->n_policies; i++)
@@ -67,7 +68,7 @@ static void set_scalars(World *world, uint64_t seed)
     world->ablated = seed % 3 == 0 ? 1ULL << seed % ABLATION_MAX | 1ULL << (ABLATION_MAX - 1) : 0;
 }
 
-/* Without planning anew: the World and the plan are as they were written. */
+/* Asserts that the World and the plan are as recorded, without planning again. */
 static void assert_worlds(const Text *t, uint64_t tick, unsigned n)
 {
     CLEANUP(transcript_reader_done) TranscriptReader reader = transcript_reader(t->text, t->size);
@@ -91,7 +92,7 @@ static void assert_worlds(const Text *t, uint64_t tick, unsigned n)
     assert_int_equal(transcript_next_world(&reader, &world, &limits, &plan), 0);
 }
 
-/* Some have policies that no file could have. */
+/* Some have policies that no file could contain. */
 static bool are_valid(const PolicySet *policies)
 {
     for (size_t i = 0; i < policies->n_policies; i++) {
@@ -147,7 +148,7 @@ static void test_worlds(void **state)
     assert_in_range(n_actions, N_WORLDS, SIZE_MAX);
 }
 
-/* A process on both nodes, and who uses what of its memory. */
+/* A process on both nodes, whose memory is moved by use. */
 static void by_use(Fixture *f, Text *t)
 {
     const PlanRange ranges[] = {{0x200000, 0x600000, {1}}, {0x800000, 0xa00000, NODE_NONE}};
@@ -199,7 +200,7 @@ static void test_by_use(void **state)
     free(t.text);
 }
 
-/* A daemon that has no policies plans, too. */
+/* A daemon without policies plans, too. */
 static void test_no_policies(void **state)
 {
     TranscriptReader reader;
@@ -258,7 +259,7 @@ static void test_policies_gone(void **state)
     free(t.text);
 }
 
-/* The text with one change of the same length. */
+/* Asserts that the text is refused after one change that keeps its length. */
 static void assert_refused(Text *t, const char *before, const char *after, const char *says)
 {
     TranscriptReader reader;
@@ -276,7 +277,7 @@ static void assert_refused(Text *t, const char *before, const char *after, const
     memcpy(at, before, strlen(before));
 }
 
-/* A plan that comes out differently is told; so is what is cut, or is of another kind, at each byte. */
+/* A plan that comes out differently is reported; so is a text cut at any byte. */
 static void test_changed(void **state)
 {
     TranscriptReader reader;

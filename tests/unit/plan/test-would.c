@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What acting would do for who is only observed. */
+/* What acting would do for processes that are only observed. */
 
 #include "choose-test.h"
 
@@ -10,7 +10,7 @@
 #define OBSERVE EACH "Act=observe\n[Placement]\nMode=auto\n"
 #define N_SEEDS 2000U
 
-/* A look, which must leave the World as it is. */
+/* Looks once, which must leave the World as it is. */
 static void look(Fixture *f, Would *would)
 {
     CLEANUP_FREE char *before = NULL;
@@ -44,7 +44,7 @@ static void assert_would(Fixture *f, const Would *would, pid_t pid, const char *
     assert_true(hwloc_bitmap_isequal(group->home_nodes, fixture_mask(f, nodes)));
 }
 
-/* The first home, once; then what follows from the memory, though nothing has been changed. */
+/* The first home, once; then what follows from the memory, although nothing has really changed. */
 static void test_goes_on(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -70,7 +70,7 @@ static void test_goes_on(void **state)
     assert_int_equal(count(&would, PLAN_KIND_SET_HOME, PLAN_OUTCOME_DONE), 1);
 }
 
-/* A mask that somebody else has set meanwhile is the one that counts. */
+/* A mask that somebody else set meanwhile is the one that counts. */
 static void test_repinned(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -91,8 +91,8 @@ static void test_repinned(void **state)
     assert_null(task->original);
 }
 
-/* Two that one node has no room for, much alike: who goes is what was said, though it would be the other one now, and
- * by more than what keeps homes. */
+/* Two similar groups that one node has no room for: the one that was reported to move moves, although by now
+ * the other would be chosen, and by more than keeps homes in place. */
 static void test_comes_true(void **state)
 {
     for (int wish = 0; wish <= 1; wish++) {
@@ -122,7 +122,7 @@ static void test_comes_true(void **state)
     }
 }
 
-/* Beside somebody who is placed: what is done to him is no part of it, and he is no part of what would be. */
+/* Beside a placed process: neither it nor what is done to it is part of the report. */
 static void test_beside(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -159,14 +159,14 @@ static void test_nobody(void **state)
     add_job(&f, 100, 2, 0, 1);
     look(&f, &would);
     assert_null(would.world);
-    /* A daemon without the right to. */
+    /* A daemon without the right to act. */
     f.limits.observe = true;
     look(&f, &would);
     assert_non_null(would.world);
     assert_int_equal(count(&would, PLAN_KIND_SET_HOME, PLAN_OUTCOME_DONE), 1);
 }
 
-/* Four fifths of the memory on node 1; three threads of one CPU each on node 0 and one on node 1. */
+/* Four fifths of the memory on node 1; three threads of one CPU each on node 0, and one on node 1. */
 static void test_local(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -195,31 +195,32 @@ typedef struct GainCase {
     bool follows, spreads;
     WouldNow now;
     WouldGain expected;
-    uint16_t apart_permille; /* what a thread on the other node runs; 0: both are on one */
+    uint16_t apart_permille; /* CPU time of a thread on the other node; 0: both are on one */
 } GainCase;
 
-/* Distances are 10 and 20: twice as long an access, or 2.5 times at most. */
+/* Distances are 10 and 20: an access takes twice as long, or 2.5 times at most. */
 static const GainCase gain_cases[] = {
-    /* It is all near. */
+    /* All is near. */
     {{1000, 0}, "0", true, false, {1000, 0, 0}, {-20, 0, 20}},
-    /* All is far: of 1 + 1 a half of one is saved; and at most 2.5 to 1. */
+    /* All is far: half a unit of 1 + 1 is saved; at most, 2.5 to 1. */
     {{1000, 0}, "0", true, false, {0, 0, 0}, {-20, 333, 1520}},
-    /* Who is sometimes near gains less, and may be far all the time. */
+    /* A process that is sometimes near gains less, and may be far all the time. */
     {{1000, 0}, "0", true, false, {500, 500, 0}, {-20, 200, 1520}},
-    /* It would be led away from its memory. */
+    /* It would be moved away from its memory. */
     {{1000, 0}, "1", false, false, {1000, 0, 0}, {-620, -333, 20}},
-    /* Two threads are gathered: what they share may be far from both now. */
+    /* Two threads are brought together: memory they share may be far from both now. */
     {{1000, 0}, "0", true, false, {500, 0, 0}, {-20, 200, 1520}, 1000},
     {{1000, 0}, "0-1", true, false, {500, 0, 0}, {-20, 91, 770}, 1000},
-    /* One that only waits for the others is no reason to hope. */
+    /* A second thread that only waits for the others gives no hope of gain. */
     {{1000, 0}, "0", true, false, {1000, 0, 0}, {-20, 0, 20}, 50},
-    /* Half of what it wants it waits. */
+    /* It waits for half of what it wants. */
     {{1000, 0}, "0", true, false, {1000, 0, 500}, {-20, 333, 1020}},
     /* It has the bandwidth of both nodes, and would have that of one. */
     {{500, 500}, "0", true, false, {500, 0, 0}, {-520, 200, 770}},
-    /* On both nodes it has bandwidth enough; each thread has its own memory at hand, or all use all of it. */
+    /* On both nodes it has enough bandwidth; each thread has its own memory beside it, or all threads use all
+     * of it. */
     {{500, 500}, "0-1", true, false, {500, 0, 0}, {-20, 91, 770}},
-    /* It would not be led anywhere, but for threads that turn out to share little. */
+    /* It would not be moved, except for threads that turn out to share little. */
     {{1000, 0}, NULL, true, false, {500, 0, 0}, {-20, 0, 20}},
     {{1000, 0}, NULL, true, true, {500, 0, 0}, {-20, 91, 770}},
 };
@@ -264,7 +265,7 @@ static void assert_same(const PlanAction *a, const PlanAction *b)
         assert_true(hwloc_bitmap_isequal(a->to, b->to));
 }
 
-/* Of a World that nothing was done to yet, what would be done is what is done. */
+/* In a World where nothing was done yet, what would be done equals what is done. */
 static void test_as_acting(void **state)
 {
     size_t n_actions = 0;
@@ -289,13 +290,13 @@ static void test_as_acting(void **state)
             size_t n = 0;
 
             for (size_t i = 0; i < f.plan.n_actions; i++)
-                if (f.plan.actions[i].kind != PLAN_KIND_PUSH) { /* who would be pushed is not said */
+                if (f.plan.actions[i].kind != PLAN_KIND_PUSH) { /* pushes are not reported */
                     assert_true(n < would.plan.n_actions);
                     assert_same(&would.plan.actions[n++], &f.plan.actions[i]);
                 }
             assert_int_equal(would.plan.n_actions, n);
             n_actions += f.plan.n_actions;
-            /* And once it is done, that is all (I9). */
+            /* Once that is done, nothing more follows (I9). */
             fixture_commit(&f, NULL);
             if (world_check(f.world, &what) < 0)
                 fail_msg("%s", what);

@@ -9,7 +9,7 @@
 #define SMALL "numa:2 l3:1 core:2 pu:1 distances=10,20,20,10"
 #define AUTO  "[Workload]\nGroupBy=process\n[Placement]\nMode=auto\n"
 
-/* One process with four busy threads, the tids of which are 10 and on. */
+/* Sets up one process with four busy threads, tids 10 to 13. */
 static inline void init(Fixture *f)
 {
     fixture_init(f, SMALL);
