@@ -8,4 +8,4 @@
 #define NUMAPLACE_JOURNAL           "/run/numaplace/journal" /* undo journal */
 #define NUMAPLACE_LOCK              "/run/numaplace/lock"    /* held by the running daemon */
 #define NUMAPLACE_HOST_LOCK \
-    "/run/numaplace/host.lock" /* held by the one that places, whatever its runtime directory */
+    "/run/numaplace/host.lock" /* held by the daemon that places tasks, whatever its runtime directory */
