@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A memory policy can be given to nobody but oneself; it outlives execve(2) and is inherited, which is why there is a
- * launcher.
+/* A process can set a memory policy only for itself. The policy survives execve(2) and is inherited, which is
+ * why there is a launcher.
  *
- * With MPOL_F_RELATIVE_NODES bit i stands for the i-th node the cpuset allows, as the kernel counts again whenever
- * that changes. Example: allowed are 0, 2 and 3, wanted 2 and 3: bits 1 and 2. */
+ * With MPOL_F_RELATIVE_NODES bit i stands for the i-th node that the cpuset allows, and the kernel counts
+ * again whenever the cpuset changes. Example: nodes 0, 2 and 3 are allowed, 2 and 3 wanted: bits 1 and 2. */
 
 #include "launch/launch.h"
 
@@ -14,7 +14,7 @@
 #include <numaif.h>
 #include <sched.h>
 
-/* linux/mempolicy.h has it; that and numaif.h, which has the calls, cannot be included together. */
+/* linux/mempolicy.h defines it, but cannot be included together with numaif.h, which declares the calls. */
 #ifndef MPOL_F_RELATIVE_NODES
 #define MPOL_F_RELATIVE_NODES (1 << 14)
 #endif
@@ -34,7 +34,7 @@ int launch_stripe(hwloc_const_bitmap_t nodes)
     unsigned long allowed[WORDS] = {0}, wanted[WORDS] = {0};
     unsigned rank = 0, n = 0;
 
-    /* A kernel without NUMA has one node, and no such call. */
+    /* A kernel without NUMA has one node, and lacks this call. */
     if (get_mempolicy(NULL, allowed, NODES_MAX, NULL, MPOL_F_MEMS_ALLOWED) < 0)
         return errno == ENOSYS ? 0 : -errno;
     for (unsigned i = 0; i < NODES_MAX; i++) {
@@ -48,7 +48,7 @@ int launch_stripe(hwloc_const_bitmap_t nodes)
     }
     if (n < 2)
         return 0;
-    /* The kernel takes one bit less than it is told. */
+    /* The kernel uses one bit fewer than the count it is given. */
     return set_mempolicy(MPOL_INTERLEAVE | MPOL_F_RELATIVE_NODES, wanted, NODES_MAX + 1) < 0 ? -errno : 1;
 }
 
@@ -57,7 +57,7 @@ static void cpu_set_free_p(cpu_set_t **set)
     CPU_FREE(*set);
 }
 
-/* Fills `set` with the CPUs this thread is allowed now and `cpus` names. Returns their number or -errno. */
+/* Fills `set` with those of `cpus` that this thread may use now. Returns their number or -errno. */
 static int cut(hwloc_const_bitmap_t cpus, cpu_set_t *set, size_t size, unsigned limit)
 {
     if (sched_getaffinity(0, size, set) < 0)
@@ -70,7 +70,7 @@ static int cut(hwloc_const_bitmap_t cpus, cpu_set_t *set, size_t size, unsigned 
 
 int launch_bind(hwloc_const_bitmap_t cpus)
 {
-    /* The kernel refuses a set smaller than its own; how large that is it does not tell. */
+    /* The kernel refuses a set smaller than its own, and does not tell how large that is. */
     for (unsigned limit = 1024; limit <= 1U << 17; limit *= 2) {
         CLEANUP(cpu_set_free_p) cpu_set_t *set = CPU_ALLOC(limit);
         size_t size = CPU_ALLOC_SIZE(limit);
