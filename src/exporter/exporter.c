@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* numaplace-exporter: what the daemon counts, over HTTP for Prometheus and over Varlink for systemd-report. It needs no
- * privilege: it asks the daemon's socket, as anybody may.
+/* numaplace-exporter: serves the daemon's counters over HTTP for Prometheus and over Varlink for
+ * systemd-report. It needs no privilege: it asks the daemon's socket, as any user may.
  *
- * Over HTTP, each scrape is a few questions to the daemon, asked one after the other, so what was answered holds for a
- * second, however many ask; while it does not answer, nobody is served. Connections are few, of one address fewer, and
- * each has little memory and ends after some seconds without a byte: who is slow, talks nonsense or never ends costs
- * that, and keeps nobody else out. */
+ * Over HTTP, a scrape takes a few requests to the daemon, one after the other. Its answer is reused for a
+ * second, however many clients ask; while the daemon does not answer, no client is served. Connections are
+ * limited, in all and per address; each has little memory and ends after some seconds without a byte. So a
+ * slow, malformed or endless client keeps no other out. */
 
 #include "base/parse.h"
 #include "base/time.h"
@@ -25,23 +25,24 @@
 #include <systemd/sd-daemon.h>
 
 #define CONNECTIONS_MAX    64U
-#define CONNECTIONS_OF_ONE 16U /* address */
+#define CONNECTIONS_OF_ONE 16U /* per address */
 #define CONNECTION_BYTES   16384U
 #define CONNECTION_SEC     10U
 #define CACHE_USEC         USEC_PER_SEC
-/* A daemon that hangs is given up after some seconds, in which nobody is served: then it is left alone for a while. */
+/* A request to a daemon that hangs is given up after some seconds, in which no client is served. Then the
+ * daemon is not asked for this long. */
 #define HANGS_USEC       (15 * USEC_PER_SEC)
 #define PORT_DEFAULT     9917
 #define TYPE_OPENMETRICS "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 typedef struct Exporter {
     CtlOptions options;
-    char *text; /* the last answer */
+    char *text; /* last answer; NULL: none */
     size_t len;
-    uint64_t until_usec; /* it is good until then */
+    uint64_t until_usec; /* end of its validity */
 } Exporter;
 
-/* Whether there is an answer that is young enough. */
+/* Makes sure that there is a recent answer. Returns whether there is one. */
 static bool ask(Exporter *e)
 {
     uint64_t now = time_now_usec();
@@ -58,7 +59,7 @@ static bool ask(Exporter *e)
     if (!out)
         return false;
     code = metrics_write(&e->options, out);
-    /* Counted from now, so that who has waited for this one does not ask again. */
+    /* Counted from now, so that a client that waited for this answer does not ask again. */
     e->until_usec = time_now_usec() + (code == CTL_EXIT_NO_ANSWER ? HANGS_USEC : CACHE_USEC);
     if (fclose(out) != 0 || code != CTL_EXIT_OK) {
         free(text);
@@ -72,7 +73,7 @@ static bool ask(Exporter *e)
 static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status, const char *type,
                               const char *text, size_t len)
 {
-    /* libmicrohttpd does not write to what it is told to copy. */
+    /* With MHD_RESPMEM_MUST_COPY libmicrohttpd does not write to the buffer. */
     struct MHD_Response *response =
         MHD_create_response_from_buffer(len, (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
     enum MHD_Result r;
@@ -92,7 +93,7 @@ static enum MHD_Result say(struct MHD_Connection *connection, unsigned status, c
     return answer(connection, status, "text/plain; charset=utf-8", text, strlen(text));
 }
 
-/* Called first with the head of a request, then with parts of what it uploads, which nobody wants. */
+/* Called first with the head of a request, then with parts of its upload, which is ignored. */
 static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connection, const char *url,
                                   const char *method, const char *version, const char *upload,
                                   size_t *upload_len, void **state)
@@ -110,7 +111,7 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
     return answer(connection, MHD_HTTP_OK, TYPE_OPENMETRICS, e->text, e->len);
 }
 
-/* "ADDRESS:PORT", "[ADDRESS]:PORT" or "PORT" on this machine only. */
+/* Parses "ADDRESS:PORT", "[ADDRESS]:PORT", or "PORT" for 127.0.0.1. */
 static int parse_listen(const char *value, struct sockaddr_storage *ret)
 {
     struct sockaddr_in *v4 = (struct sockaddr_in *)ret;
@@ -147,7 +148,7 @@ static struct MHD_Daemon *start(Exporter *e, struct sockaddr_storage *at)
               : (struct MHD_OptionItem){MHD_OPTION_SOCK_ADDR, 0, at},
         {MHD_OPTION_END, 0, NULL},
     };
-    /* With ITC it is stopped by a message; without, by shutting the socket down, which is systemd's as well. */
+    /* With ITC, a message stops libmicrohttpd. Without it, it would shut down the socket, which may be systemd's. */
     unsigned flags = MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_ITC;
 
     if (n == 0 && at->ss_family == AF_INET6)
@@ -178,7 +179,7 @@ static int run(Exporter *e, struct sockaddr_storage *at, const char *where)
     return CTL_EXIT_OK;
 }
 
-/* A reader that has gone has seen enough. */
+/* A reader that has gone (EPIPE) is no failure. */
 static int finish_output(void)
 {
     if ((fflush(stdout) == 0 && !ferror(stdout)) || errno == EPIPE)

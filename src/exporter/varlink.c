@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One connection, one process: systemd accepts (Accept=yes) and limits how many there are, so whoever is slow or silent
- * keeps nobody else waiting. Nothing is kept from one call to the next: how often the daemon is asked is limited by the
- * number of connections and by how fast it answers. Messages are JSON objects, each with a NUL behind it; see
+/* One process serves one connection. systemd accepts (Accept=yes) and limits their number, so a slow or
+ * silent client keeps no other waiting. Nothing is kept between calls: the number of connections and the
+ * daemon's speed limit how often it is asked. Messages are JSON objects, each followed by a NUL; see
  * https://varlink.org.
  *
- * libsystemd has Varlink since version 257, and Debian 12 has 252: this is the part of it that two methods need. */
+ * libsystemd has Varlink since version 257, and Debian 12 has 252. Two methods need only this part. */
 
 #include "exporter/varlink.h"
 
@@ -26,8 +26,9 @@
 #define INTERFACE_METRICS "io.systemd.Metrics"
 #define INTERFACE_SERVICE "org.varlink.service"
 
-/* Values are numbers. systemd writes "any" for their type, which its own parser knows since the version that reads
- * metrics; "object", foreign to the interface, is what older ones and other implementations know. */
+/* Values are numbers. systemd declares their type as "any", which its own parser knows only since the version
+ * that reads metrics. Older parsers and other implementations know "object", the type of values foreign to
+ * the interface. */
 static const char idl_metrics[] =
     "interface " INTERFACE_METRICS "\n\n"
     "type MetricFamilyType(counter, gauge, string)\n\n"
@@ -52,7 +53,7 @@ typedef struct Call {
     json_object *parameters;
     const char *method;
     FILE *out;
-    bool failed; /* memory is out */
+    bool failed; /* out of memory */
 } Call;
 
 /* Replying */
@@ -65,7 +66,7 @@ static void send_message(Call *call, json_object *message)
     (void)json_object_put(message);
 }
 
-/* Takes the parameters; NULL: memory was out. */
+/* Takes over the parameters; NULL: out of memory. */
 static void reply(Call *call, json_object *parameters, bool continues)
 {
     json_object *message = json_object_new_object();
@@ -86,7 +87,7 @@ static void reply_error(Call *call, const char *error, const char *key, const ch
 
 /* Metrics */
 
-/* numaplace_idle_cpus to IdleCpus, behind the prefix. */
+/* Turns numaplace_idle_cpus into IdleCpus, after the prefix. */
 static int set_name(json_object *object, const char *family)
 {
     char name[128] = VARLINK_PREFIX;
@@ -121,7 +122,7 @@ static json_object *new_number(double value)
                                                        : json_object_new_double(value);
 }
 
-/* What a sample is about is its object: the workload. Other labels are its fields. */
+/* The label "workload" names the object of a sample. Other labels are its fields. */
 static int set_labels(json_object *object, json_object *labels)
 {
     json_object *fields = NULL;
@@ -166,7 +167,7 @@ static void list_samples(Call *call, json_object *families)
 {
     json_object *last = NULL;
 
-    /* Whether another one follows is said with each one. */
+    /* Each reply says whether another one follows, so it is sent when the next sample is known. */
     for (size_t i = 0; i < view_length(families); i++) {
         json_object *family = json_object_array_get_idx(families, i), *samples = view_list(family, "samples");
 
@@ -184,7 +185,7 @@ static void on_metrics(Call *call, void (*list)(Call *call, json_object *familie
 {
     CLEANUP_JSON json_object *families = NULL;
 
-    /* Without a daemon there are none. */
+    /* Without a daemon there are no metrics. */
     if (metrics_get(call->options, &families) != CTL_EXIT_OK)
         reply_error(call, INTERFACE_METRICS ".NoSuchMetric", NULL, NULL);
     else
@@ -258,7 +259,7 @@ static bool send_all(int fd, const char *data, size_t len)
     return true;
 }
 
-/* Whether the connection goes on: not after what is no call, and not when memory is out. */
+/* Returns whether the connection continues: not after a message that is no call, a failed send, or lack of memory. */
 static bool answer(int fd, const CtlOptions *options, const char *request)
 {
     CLEANUP_JSON json_object *object = json_tokener_parse(request);
