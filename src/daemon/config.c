@@ -48,10 +48,10 @@ const ConfKey config_keys[] = {
 
 const size_t config_n_keys = ARRAY_SIZE(config_keys);
 
-/* Of one file. */
+/* The state of parsing one file. */
 typedef struct Parsing {
     Config *config;
-    unsigned lines[ARRAY_SIZE(config_keys)]; /* where each key was set; 0: not yet */
+    unsigned lines[ARRAY_SIZE(config_keys)]; /* line that set each key; 0: not yet */
 } Parsing;
 
 static int on_section(void *userdata, const char *section, const char *file, unsigned line,
@@ -71,7 +71,7 @@ static int on_entry(void *userdata, const char *section, const char *name, const
     int r;
 
     if (!conf_table_has_section(config_keys, config_n_keys, section))
-        return 0; /* said once, at the section's line */
+        return 0; /* reported once, at the section's line */
     r = conf_table_apply(config_keys, config_n_keys, parsing->config, section, name, value, file, line,
                          report);
     key = r == 0 ? conf_table_find(config_keys, config_n_keys, section, name) : NULL;
@@ -79,7 +79,7 @@ static int on_entry(void *userdata, const char *section, const char *name, const
         conf_table_warn_again(key, parsing->lines[key - config_keys], file, line, report);
         parsing->lines[key - config_keys] = line;
     }
-    return r == -EBADMSG ? 0 : r; /* the report has it; go on, so that one reading shows all mistakes */
+    return r == -EBADMSG ? 0 : r; /* the report has it */
 }
 
 static const ConfHandler handler = {.example = "Daemon", .section = on_section, .entry = on_entry};
@@ -115,7 +115,7 @@ int config_parse(Config *config, const char *text, size_t len, const char *file,
     return conf_parse(text, len, file, &handler, &parsing, report);
 }
 
-/* Goes on after errors, so that one reading shows all of them. */
+/* Continues after errors (*bad), so that one reading shows all of them. */
 static int parse_file(Config *config, const char *path, ConfReport *report, bool *bad)
 {
     Parsing parsing = {.config = config};

@@ -13,12 +13,12 @@
 
 #define CONFIG_NAME "numaplaced.conf"
 
-/* The directories of numaplaced.conf and numaplaced.conf.d/, first wins. */
+/* Directories of numaplaced.conf and numaplaced.conf.d/; the first one wins. */
 #define CONFIG_DIRECTORIES \
     "/etc/numaplace", "/run/numaplace", "/usr/local/lib/numaplace", "/usr/lib/numaplace"
 
 typedef struct Config {
-    char *path; /* of the file read, NULL: none, all defaults */
+    char *path; /* of numaplaced.conf; NULL: there is none */
 
     /* [Daemon] */
     uint64_t fast_tick_usec;
@@ -29,7 +29,7 @@ typedef struct Config {
     bool dry_run;
     bool keep_on_stop;
     uint32_t max_tasks;
-    uint32_t max_workloads; /* POLICY_MAX; what files say is not taken */
+    uint32_t max_workloads; /* always POLICY_MAX; values in files are ignored */
 
     /* [Limits]: of the whole host */
     uint32_t cross_node_moves_per_sec;
@@ -40,15 +40,15 @@ typedef struct Config {
 extern const ConfKey config_keys[];
 extern const size_t config_n_keys;
 
-/* Reads the configuration: `path` alone, or (NULL) the files found in `directories` (NULL-terminated, first
- * wins) with their drop-ins. No file at all is fine, a `path` that cannot be read is not. On success *ret
- * holds a Config of its own. Returns 0, -EBADMSG (see `report`; nothing is returned), or -ENOMEM. */
+/* Reads `path` alone, or if that is NULL, the files found in `directories` (NULL-terminated, the first wins)
+ * and their drop-ins. There may be no file, but `path` must be readable. On success *ret is a new Config.
+ * Returns 0, -EBADMSG (see `report`), or -ENOMEM. */
 int config_load(const char *path, const char *const *directories, Config **ret, ConfReport *report);
 
-/* Parses one text over `config`, for the tests and the fuzzer. Returns as conf_parse() does. */
+/* Parses one text on top of `config`, for the tests and the fuzzer. Returns what conf_parse() returns. */
 int config_parse(Config *config, const char *text, size_t len, const char *file, ConfReport *report);
 
-/* All defaults. Returns 0 or -ENOMEM. */
+/* Makes a Config with all defaults. Returns 0 or -ENOMEM. */
 int config_new(Config **ret);
 Config *config_free(Config *config);
 DEFINE_CLEANUP(Config *, config_free)

@@ -8,7 +8,7 @@
 #include "base/util.h"
 #include "conf/utf8.h"
 
-#define SD_JOURNAL_SUPPRESS_LOCATION 1 /* the place in the source says less than the message id */
+#define SD_JOURNAL_SUPPRESS_LOCATION 1 /* the source location says less than the message id */
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -17,8 +17,8 @@
 
 #define LOG_TEXT_MAX 4096U
 
-/* JOURNAL_STREAM= holds device and inode of the journal's socket; comparing them is how a program whose
- * standard error was redirected since learns it. */
+/* JOURNAL_STREAM= holds device and inode of the journal's socket. Comparing them shows whether standard error
+ * was redirected since. */
 static bool stderr_is_journal(void)
 {
     const char *s = getenv("JOURNAL_STREAM");
@@ -55,7 +55,6 @@ void log_fields_add(LogFields *fields, const char *name, const char *format, ...
     fields->ends[fields->n++] = (uint16_t)(start + (size_t)head + (size_t)tail);
 }
 
-/* Returns whether the journal took it. */
 static bool send_to_journal(int priority, const char *message_id, const LogFields *fields, const char *text)
 {
     char message[LOG_TEXT_MAX + 16], level[16], id[64];

@@ -40,11 +40,12 @@ static ManagerOptions arg = {
     .root = "/",
 };
 
-/* One line that says what is wrong. */
+/* Prints one line that says what is wrong. */
 #define usage_error(...) \
     ((void)fprintf(stderr, "numaplaced: " __VA_ARGS__), (void)fputc('\n', stderr), -EINVAL)
 
-/* What takes the value of an option returns 0 to go on, >0 when the answer was given, -EINVAL after saying why not. */
+/* Functions that take the value of an option return 0 to continue, >0 if the answer was given, or -EINVAL
+ * after saying why. */
 static int take_help(const char *text);
 
 static int take_version(const char *text)
@@ -98,9 +99,9 @@ static int take_root(const char *path)
 
 typedef struct Option {
     const char *name, *value, *help;
-    const char **text;             /* its value goes here, */
-    bool *flag;                    /* or that it was given, */
-    int (*take)(const char *text); /* or this is told */
+    const char **text;             /* receives its value, or */
+    bool *flag;                    /* is set, or */
+    int (*take)(const char *text); /* is called */
 } Option;
 
 #define NEXT_LINE "\n                          "
@@ -174,7 +175,7 @@ static int check_options(void)
     return 0;
 }
 
-/* What was asked for and did not arrive is a failure. */
+/* Output that was requested but not written is a failure. */
 static int finish_output(void)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
@@ -183,7 +184,7 @@ static int finish_output(void)
     return STATUS_FAILED;
 }
 
-/* Returns 0 to go on, >0 when the answer was given, -EINVAL after saying why not. */
+/* Returns as the functions of options do. */
 static int parse_arguments(int argc, char **argv)
 {
     struct option longs[ARRAY_SIZE(options) + 1] = {0};
@@ -211,7 +212,7 @@ static int parse_arguments(int argc, char **argv)
     return check_options();
 }
 
-/* One descriptor is kept open per busy thread: take what the hard limit allows. */
+/* One descriptor is kept open per busy thread, so take what the hard limit allows. */
 static void raise_descriptor_limit(void)
 {
     struct rlimit limit;
@@ -223,7 +224,7 @@ static void raise_descriptor_limit(void)
 }
 
 /* One thread needs one arena. With fixed thresholds large arrays are mapped, so that the memory of ten
- * thousand threads goes back to the kernel when they are gone. */
+ * thousand threads returns to the kernel when these have gone. */
 static void tune_malloc(void)
 {
     (void)mallopt(M_ARENA_MAX, 1);
@@ -247,7 +248,8 @@ static int status_of(int error)
     }
 }
 
-/* A file opened as one of the standard descriptors that are closed would be written to by whoever logs. */
+/* If a standard descriptor is closed, the next file opened would get its number, and log lines would go into
+ * that file. */
 static int open_standard_descriptors(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -272,7 +274,7 @@ int main(int argc, char **argv)
     raise_descriptor_limit();
     tune_malloc();
     (void)signal(SIGPIPE, SIG_IGN);
-    (void)signal(SIGXFSZ, SIG_IGN); /* too long a journal (RLIMIT_FSIZE) is an error of write(), too */
+    (void)signal(SIGXFSZ, SIG_IGN); /* a journal that grows beyond RLIMIT_FSIZE is then an error of write() */
 
     if (!system_bus_is_given)
         arg.system_bus = strcmp(arg.runtime_directory, NUMAPLACE_RUNTIME_DIRECTORY) == 0;

@@ -16,7 +16,7 @@
 #include "base/time.h"
 #include "base/util.h"
 
-/* What is said of the last ticks is about so much time. */
+/* The time that averages of recent ticks cover. */
 #define LATELY_USEC (10 * USEC_PER_SEC)
 
 static uint64_t mean(uint64_t old, uint64_t sample)
@@ -24,7 +24,7 @@ static uint64_t mean(uint64_t old, uint64_t sample)
     return old ? old - old / 8 + sample / 8 : sample;
 }
 
-/* Earlier than wished while there is something new to watch. */
+/* Shortens the interval while there is something new to watch. */
 static uint64_t or_new(const Pace *pace, uint64_t wish_usec)
 {
     bool is_new = pace->settings.watches && pace->last_fast_usec < pace->new_until_usec;
@@ -46,7 +46,7 @@ static uint64_t stretch(const Pace *pace, uint64_t usec)
     return MAX(usec, MIN(stretched, PACE_STRETCH_MAX_USEC));
 }
 
-/* A usec of time is worth so many nsec of CPU time as MaxCPU= has permille. */
+/* Each usec allows as many nsec of CPU time as MaxCPU= has permille. */
 static int64_t savings_max(const Pace *pace)
 {
     uint64_t usec = pace->settings.watches ? PACE_WATCH_SAVING_USEC : PACE_SAVING_USEC;
@@ -69,7 +69,7 @@ void pace_pay(Pace *pace, uint64_t cost_nsec)
 static void save(Pace *pace, uint64_t now_usec, uint64_t cost_nsec)
 {
     uint64_t since = pace->last_fast_usec > 0 ? MIN(pace->last_fast_usec, now_usec) : now_usec;
-    uint64_t elapsed = MIN(now_usec - since, PACE_SAVING_USEC); /* the longest that ticks are apart */
+    uint64_t elapsed = MIN(now_usec - since, PACE_SAVING_USEC); /* the longest interval between ticks */
     int64_t saved = pace->saved_nsec + (int64_t)(elapsed * pace->settings.max_cpu_permille);
 
     pace->saved_nsec = MIN(saved, savings_max(pace));
@@ -162,7 +162,7 @@ bool pace_may_discover(const Pace *pace, uint64_t now_usec)
 
     if (pace->settings.watches)
         return false;
-    /* In the unit of share_ppm(). Whatever fast ticks take: who is new is not to wait for what others cost. */
+    /* In the unit of share_ppm(). Fast ticks do not count: new processes must not wait for the cost of others. */
     if (limit_ppm > 0 && !pace_has_savings(pace))
         wait = CLAMP(pace->find_cost_nsec * 1000 / limit_ppm, wait, pace->settings.slow_usec);
     return now_usec >= pace->last_discovery_usec + wait;
@@ -179,13 +179,13 @@ static uint64_t back_off(uint64_t wish, uint64_t setting)
     return MAX(setting, MIN(wish * 2, PACE_IDLE_MAX_USEC));
 }
 
-/* A mean over LATELY_USEC, however many ticks those are. */
+/* A moving mean over LATELY_USEC, however many ticks that is. */
 static uint64_t towards(uint64_t mean, uint64_t sample, uint64_t elapsed_usec)
 {
     return (mean * LATELY_USEC + sample * elapsed_usec) / (LATELY_USEC + elapsed_usec);
 }
 
-/* What a tick costs is spread over the time since the one before. */
+/* Spreads the cost of a tick over the time since the previous one. */
 static void note_lately(Pace *pace, uint64_t now_usec, uint64_t cost_nsec)
 {
     uint64_t elapsed = now_usec - MIN(pace->last_fast_usec, now_usec);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A record helps to find out why something was decided, and what a change of the planner decides differently. Only its
- * owner may read it, for the names of programs and cgroups. Each entry is written before its plan is carried out. */
+/* A recording shows why something was decided, and what a changed planner decides differently. It has the names of
+ * programs and cgroups, so only its owner may read it. Each entry is written before its plan is carried out. */
 
 #include "daemon/recorder.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 struct Recorder {
-    FILE *out; /* NULL: it is over */
+    FILE *out; /* NULL: recording has ended */
     char *path;
     char *policies;
     Log *log;

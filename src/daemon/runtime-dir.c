@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The journal in this directory says which masks to set on which threads, and a daemon that runs as root believes it.
- * So the directory must not be one that another user created or may write to. */
+/* The journal in this directory says which masks to set on which threads, and a daemon that runs as root
+ * believes it. So no other user may have created the directory or be able to write to it. */
 
 #include "daemon/runtime-dir.h"
 
@@ -17,7 +17,7 @@
 
 #define HOST_LOCK "host.lock"
 
-/* Why it could not be opened. Of a link the kernel says that it is not a directory. */
+/* Says why the directory could not be opened. For a link, the kernel only says that it is not a directory. */
 static int fail_open(const char *path, int error, char **ret_error)
 {
     struct stat st;
@@ -61,8 +61,8 @@ int runtime_dir_open(const char *path, char **ret_error)
     return r;
 }
 
-/* The holder of a lock, for messages. It writes its number and its runtime directory into the file, but may not have
- * got there yet, or may only be passing; then there is what a process wrote that has ended since. */
+/* The holder of a lock, for messages. It writes its PID and its runtime directory into the file. Before that,
+ * and with host_lock_pass(), the file has those of a process that has ended. */
 typedef struct Holder {
     uint32_t pid; /* 0: not known */
     char directory[256];
@@ -88,8 +88,8 @@ static Holder read_holder(int fd)
     return holder;
 }
 
-/* Only root, or this user, may open it: to open a file is enough to hold its lock, and so to keep every daemon from
- * starting. */
+/* Only root or this user may open the file: opening it is enough to hold its lock, and to keep every daemon
+ * from starting. */
 static int open_lock(int dir_fd, const char *name, int flags)
 {
     CLEANUP_CLOSE int fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | flags, 0600);
@@ -104,7 +104,7 @@ static int open_lock(int dir_fd, const char *name, int flags)
     return TAKE_FD(fd);
 }
 
-/* These are only for messages: a full file system must not matter here. */
+/* Only for messages: a full file system must not matter here. */
 static void write_holder(int fd, const char *directory)
 {
     char buf[32 + sizeof(((Holder *)0)->directory)];

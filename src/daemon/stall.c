@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Whether there are counters for us: of this thread. */
+/* Tries the counters on this thread. Returns 0, or why they cannot be used: -errno. */
 static int try_self(Counting *counting)
 {
     const pid_t self = gettid();
@@ -30,7 +30,7 @@ void manager_stall_start(Manager *manager)
     if (!stall)
         stall = manager->stall = calloc(1, sizeof(*stall));
     if (!stall)
-        return; /* it does without */
+        return; /* works without counting */
     stall->counting = counting_new(manager->options.counters);
     stall->why = NULL;
     r = try_self(stall->counting);
@@ -53,7 +53,7 @@ void manager_stall_free(Manager *manager)
     manager->stall = NULL;
 }
 
-/* Whether it is over with this one. */
+/* Returns whether counting this process is over. */
 static bool take_in(Manager *manager, const CountingNews *news)
 {
     Process *process = world_process(manager->world, news->subject.pid);
@@ -103,7 +103,8 @@ void manager_stall_begin(Manager *manager)
         int r = counting_begin(stall->counting, subject, tids, n, manager->world->now_usec);
 
         stall->n_counted += r == 0;
-        /* Who has gone is not counted; nor may others be, if only we may, or for want of descriptors. */
+        /* A process that has gone (-ESRCH) is no failure. Others can fail where try_self() did not: for want
+         * of rights, or of descriptors. */
         if (r != -ESRCH)
             stall->why = r < 0 ? progress_explain(-r) : NULL;
     }
