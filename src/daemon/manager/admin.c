@@ -6,8 +6,8 @@
  *   release  everything done to it is put back now, and it is left alone
  *   resume   undoes both
  *
- * A workload remembers this itself (Workload.paused). A single process is taken out of its workload: decide() says
- * "later" for it, so it leaves the World at the next discovery. */
+ * A workload remembers this itself (Workload.paused). A single process is taken out of its workload:
+ * manager_refuses() names it to probe, so it leaves the World at the next discovery. */
 
 #include "base/parse.h"
 #include "base/time.h"
@@ -21,15 +21,14 @@ bool manager_is_pid(const char *text, pid_t *ret)
 {
     int32_t pid;
 
-    /* parse_i32() takes a sign and blanks, which no process number has. */
+    /* parse_i32() accepts a sign and blanks, which no PID has. */
     if (*text < '1' || *text > '9' || parse_i32(text, &pid) < 0)
         return false;
     *ret = pid;
     return true;
 }
 
-/* The workloads a name stands for: one, or all for "". Workload names that look like numbers win over pids.
- */
+/* Pauses or resumes one workload, or all for "". Workload names that look like numbers win over PIDs. */
 static int set_paused(Manager *manager, const char *name, bool paused)
 {
     if (!*name) {
@@ -44,7 +43,7 @@ static int set_paused(Manager *manager, const char *name, bool paused)
         workload->paused = paused;
     }
     manager->objects_changed = true;
-    /* The next plan acts on it, and it is not kept waiting. */
+    /* The next plan acts on it, and is due now. */
     pace_now(&manager->pace, time_now_usec());
     manager_arm(manager);
     return 0;
@@ -92,8 +91,8 @@ int manager_resume(Manager *manager, const char *name)
     return r;
 }
 
-/* Puts back through a plan, so that the World knows, and then from the journal, which also knows children
- * that have inherited a mask. pid 0: all of the workload. */
+/* Puts back through a plan, so that the World knows. restore() then does so from the journal, which also
+ * knows children that inherited a mask. pid 0: all of the workload. */
 static int put_back(Manager *manager, WorkloadIx workload, pid_t pid)
 {
     Plan plan = {0};
@@ -105,7 +104,7 @@ static int put_back(Manager *manager, WorkloadIx workload, pid_t pid)
     return r;
 }
 
-/* `what` is for the log: who could not be put back. */
+/* Puts back from the journal. `what` is for the log: what could not be put back. */
 static int restore(Manager *manager, const char *name, pid_t pid, const char *what)
 {
     ManagerReleased released = {manager->world, name, pid};
@@ -141,8 +140,8 @@ static int release_process(Manager *manager, pid_t pid)
     r = restore(manager, "", pid, what);
     if (r < 0)
         return r == -ENOMEM ? r : -EREMOTEIO;
-    /* It leaves the World before another plan can be made for it; the next discovery asks everybody once
-     * more, and from then on decide() hears of it each time. */
+    /* The process leaves the World before another plan can be made for it. The next discovery asks about all
+     * processes once more, and from then on about this one each time (manager_refuses()). */
     probe_set_wants(manager->probe, manager->policies->wants);
     r = probe_discover(manager->probe, manager->world, time_now_usec());
     if (r == 0)

@@ -104,9 +104,9 @@ int manager_assign_process(Manager *manager, sd_bus_message *call, const Assignm
     return 0;
 }
 
-/* What its memory is to be interleaved over (P17): the nodes of its home, or, before it has one, those its policy
- * allows. A home is of nodes with CPUs, and what lies elsewhere is moved there.
- * Malloc'd; NULL when it is not to be, or memory is out. On one node there is nothing to interleave. */
+/* The nodes to interleave the memory of the process over (P17, interleaving): those of its home, or, before
+ * it has one, those that its policy allows. Only nodes with CPUs: a home has no others, and memory elsewhere
+ * is moved to it. Malloc'd; NULL: it is not to be interleaved, as on one node, or out of memory. */
 static char *stripe_of(const Manager *manager, const Process *process, const Policy *policy)
 {
     const Topology *topology = manager->world->topology;
@@ -124,12 +124,12 @@ static char *stripe_of(const Manager *manager, const Process *process, const Pol
                           : !policy->nodes || hwloc_bitmap_isset(policy->nodes, node->os_index);
 
         if (wanted && node->n_cpus > 0 && node->memory_bytes > 0)
-            (void)hwloc_bitmap_set(nodes, node->os_index); /* one less at worst */
+            (void)hwloc_bitmap_set(nodes, node->os_index); /* on failure, one less */
     }
     return nodes && hwloc_bitmap_weight(nodes) > 1 ? format_list(nodes, PARSE_CPU_MAX) : NULL;
 }
 
-/* Whether all its threads are in the home it is due. */
+/* Whether all threads of the process are confined to its home. */
 static bool is_placed(const World *world, const Process *process)
 {
     const Group *group = process->group.i >= 0 ? &world->groups[process->group.i] : NULL;
@@ -168,7 +168,7 @@ static void describe_assigned(Dict *dict, Manager *manager, const Assigning *ass
     dict_end(dict);
 }
 
-/* Remembers what the process is going to give itself. Returns 0 or -ENOMEM. */
+/* Remembers the memory policy that the process is going to set. Returns 0 or -ENOMEM. */
 static int note_stripe(Manager *manager, const Assigning *assigning)
 {
     const Assignment *found = assignments_find(manager->assigned, assigning->pid, assigning->start_ticks);
@@ -223,7 +223,7 @@ static bool lives(void *userdata, const Assignment *assignment)
     return probe_met(manager->probe, assignment->pid, assignment->start_ticks);
 }
 
-/* Written beside and put in its place in one step. */
+/* Writes a new file, and renames it over the old one. */
 static int save(const Manager *manager)
 {
     CLEANUP_FREE char *text = assignments_format(manager->assigned);

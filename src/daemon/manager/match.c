@@ -30,8 +30,8 @@ void manager_subject(Manager *manager, const ProbeSubject *from, PolicySubject *
     };
 }
 
-/* Who was released is asked about each time, so that its end is noticed and Resume brings it back; and whether or
- * not it lets itself be read, or it would be forgotten that it was released. */
+/* probe asks about a released process at every discovery, even if it cannot be read. So its end is noticed,
+ * Resume brings it back, and the release is not forgotten. */
 bool manager_refuses(void *userdata, pid_t pid, uint64_t start_ticks)
 {
     const Manager *manager = userdata;
@@ -39,7 +39,7 @@ bool manager_refuses(void *userdata, pid_t pid, uint64_t start_ticks)
     return task_set_find(manager->released, pid, start_ticks);
 }
 
-/* Who was assigned by name is under that policy, and can be placed before its first instruction. */
+/* A process assigned by name is under that policy, and can be placed before its first instruction. */
 bool manager_is_settled(void *userdata, const ProbeSubject *subject)
 {
     return manager_assigned_policy(userdata, subject) != SIZE_MAX;
@@ -57,8 +57,8 @@ ProbeDecision manager_decide(void *userdata, const ProbeSubject *subject, size_t
     if (policy == SIZE_MAX || verdict == POLICY_VERDICT_NO)
         return verdict == POLICY_VERDICT_LATER ? PROBE_DECISION_LATER : PROBE_DECISION_IGNORE;
 
-    /* Mode=none is a match that says hands off. With LATER in front of it, an earlier policy may still take
-     * over. */
+    /* Mode=none is a match that forbids placing. An earlier policy that may match later (LATER) can still
+     * take over. */
     if (manager->policies->policies[policy]->mode == POLICY_MODE_NONE)
         return verdict == POLICY_VERDICT_LATER ? PROBE_DECISION_LATER : PROBE_DECISION_IGNORE;
     *ret_policy = policy;
@@ -81,7 +81,7 @@ bool manager_has_memory(const Manager *manager, const Topology *topology)
            (topology->origin == TOPOLOGY_ORIGIN_XML && strcmp(manager->options.root, "/") != 0);
 }
 
-/* On one node there is nothing to choose from; who names the evidence is shown it all the same. */
+/* On one node there is nothing to choose from. A policy that names Evidence=residency is shown it all the same. */
 unsigned manager_wants_memory(void *userdata, const World *world, const Process *process)
 {
     const Manager *manager = userdata;

@@ -26,7 +26,7 @@ typedef enum ReleaseState {
 
 typedef struct Releasing {
     ReleaseState state;
-    char *name; /* of the workload; "" of all, and of a process */
+    char *name; /* of the workload; "": all of them, or a process */
     pid_t pid;  /* 0: a workload */
     sd_bus_message *call;
     int error;
@@ -64,7 +64,7 @@ int manager_release_begin(Manager *manager, const char *name, WorkloadIx workloa
     if (!copy)
         return -ENOMEM;
     manager->releasing[manager->n_releasing++] = (Releasing){.name = copy, .pid = pid};
-    /* Everybody is asked about once more, and decide() says that it is not to be placed. */
+    /* All processes are asked about again, and manager_refuses() says that this one is not to be placed. */
     if (pid > 0)
         probe_set_wants(manager->probe, manager->policies->wants);
     pace_now(&manager->pace, time_now_usec());
@@ -135,7 +135,7 @@ int manager_release_plan(Manager *manager, WorkloadIx workload, pid_t pid, Plan 
     return r;
 }
 
-/* Puts some threads back. 1: there were none; 0; or -errno. */
+/* Puts back as many threads as a tick has time for. Returns 1 if there were none, 0, or -errno. */
 static int put_back_some(Manager *manager, const Releasing *releasing)
 {
     const Workload *workload =
@@ -146,7 +146,7 @@ static int put_back_some(Manager *manager, const Releasing *releasing)
     int r = 0;
 
     if (*releasing->name && !workload)
-        return 1; /* its policy has gone, and with that everything of it was put back */
+        return 1; /* its policy has gone, and everything was put back with it */
     r = manager_release_plan(manager, ix, releasing->pid, &plan);
     if (r == 0 && plan.n_actions == 0)
         r = 1;
@@ -180,7 +180,7 @@ static void answer(Manager *manager, const Releasing *releasing)
         (void)sd_bus_reply_method_return(releasing->call, NULL);
 }
 
-/* A process leaves the World with the next discovery. Not one that was resumed meanwhile. */
+/* Whether the process is still in the World, until the next discovery; not if it was resumed meanwhile. */
 static bool is_leaving(const Manager *manager, const Releasing *releasing)
 {
     const Process *process = releasing->pid > 0 ? world_process(manager->world, releasing->pid) : NULL;
@@ -188,15 +188,15 @@ static bool is_leaving(const Manager *manager, const Releasing *releasing)
     return process && !process->gone && process->workload.i < 0;
 }
 
-/* Returns 1 when it is over, 0, or -errno. */
+/* Returns 1 when the release is over, 0, or -errno. */
 static int step(Manager *manager, Releasing *releasing)
 {
     ManagerReleased released = {manager->world, releasing->name, releasing->pid};
     const ActSelection selection = {.wants = manager_is_released, .userdata = &released};
     int r;
 
-    /* decide() is asked in each discovery, or the list of those released would be swept of it; afterwards it sees to
-     * that itself. */
+    /* Each discovery must ask about the process, or it would be swept from manager->released. When it has
+     * left the World, probe sees to that. */
     if (releasing->pid > 0)
         probe_ask_about(manager->probe, releasing->pid);
     switch (releasing->state) {
