@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What follows from the rounds of the crew. Findings go into the World. Memory that should move is requested at once
- * and not at the next tick, because a process runs at half its speed until then. A process has one request at a time;
- * when it is over, the next. */
+/* What follows from the rounds of the crew. Findings go into the World. Memory that should move is requested
+ * at once and not at the next tick, because a process runs at half its speed until then. A process has one
+ * request at a time. */
 
 #include "base/time.h"
 #include "daemon/manager/evidence.h"
@@ -16,7 +16,7 @@ static int fail(Manager *manager, int r)
     return sd_event_exit(manager->event, r);
 }
 
-/* The order of a plan that is about the process, or SIZE_MAX. */
+/* The index of the plan's migration request for the process, or SIZE_MAX. */
 static size_t find_action(const Plan *plan, pid_t pid)
 {
     for (size_t i = 0; i < plan->n_actions; i++)
@@ -58,7 +58,7 @@ static int carry_out(Manager *manager, const PlanUse *uses, size_t n)
     return r;
 }
 
-/* Orders what is to move and may be ordered: one order for a process at a time. */
+/* Makes the migration requests that are ready: one for a process at a time. */
 static int give_orders(Manager *manager)
 {
     const ManagerEvidence *evidence = manager->evidence;
@@ -75,14 +75,14 @@ static int give_orders(Manager *manager)
     }
     if (n == 0)
         return 0;
-    /* Soon, so that it is seen whether they still hold. */
+    /* Tick soon, to see whether the requests still hold. */
     pace_wake(&manager->pace);
     manager_arm(manager);
     return carry_out(manager, uses, n);
 }
 
-/* When more is known of who uses what, the plan of homes need not wait for its next slow tick. While rounds are made
- * at full pace, so are fast ticks: they see whose work begins and ends. */
+/* New knowledge of which thread uses what makes homes be planned now, not in the next slow tick. While rounds
+ * are made at full pace, so are fast ticks: they see which threads begin and stop working. */
 static void wake(Manager *manager, const MemoryWatchLook *look)
 {
     uint64_t now = time_now_usec();
@@ -121,8 +121,8 @@ typedef struct News {
     MemoryWatchLook look;
 } News;
 
-/* As evidence_crew_look() calls it. A round after one that was held back shows a part only. It runs in the event loop
- * and does not touch the target: the thread that made the round found where blocks lie and what they are part of. */
+/* Called by evidence_crew_look(). A round after one that was held back shows only a part. The event loop runs this
+ * and does not touch the target: the thread of the round has found where blocks lie and what they are part of. */
 static int take(void *userdata, const EvidenceReport *report, EvidenceSession *session)
 {
     News *news = userdata;
@@ -209,7 +209,7 @@ void manager_evidence_order_over(Manager *manager, TaskKey subject)
 
     if (!watch || !process || process->start_ticks != subject.start_ticks)
         return;
-    /* What was seen meanwhile, and what is left, goes with the next order, as soon as it is known where it lies. */
+    /* What was seen meanwhile, and what is left, goes with the next request, as soon as it is known where it lies. */
     if (process->memory.until_usec <= process->memory.over_usec)
         scan_pace_restart(&watch->use.pace);
     r = give_orders(manager);

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Which thread uses which memory: which processes are sampled, by which evidence, and what follows. The threads of a
- * crew make the rounds and signal news through a descriptor. Slow ticks decide which processes to begin and end with;
- * so do ticks in which homes changed, or a process was met that is to be sampled at once (memory_watch_begins_early()).
+/* Which processes are sampled to find which thread uses which memory, by which evidence, and what follows. The
+ * threads of a crew make the rounds and signal news through a descriptor. Slow ticks decide which processes to
+ * begin and end with; so do ticks in which homes changed, or a process was met that is to be sampled at once
+ * (memory_watch_begins_early()).
  *
  *     slow tick --> which to sample --> crew --> rounds --> news --> World, requests
  *         ^                                                  |
  *         `---- more threads could be given a node ----------'
  *
- * A process is sampled if it has several nodes to live on, so that its threads have a choice, or is likely to get them
- * all, or is to get its first home and its memory lies on several. If the home is one node, all memory goes there,
- * whichever thread uses it; it is sampled only if its threads press on that node, unless they share what they use.
+ * A process is sampled if it has several nodes to live on, so that its threads have a choice, or is likely to get
+ * them all, or is to get its first home and its memory lies on several. If the home is one node, all memory goes
+ * there, whichever thread uses it; it is sampled only if its threads press on that node, unless they share what
+ * they use.
  *
  * Sampling changes a process (its pages are protected), so it is done only where changes are permitted (I11). */
 
@@ -23,10 +25,10 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-/* Whom this kind could not look at is tried again after that. */
+/* A process that could not be sampled by one kind of evidence is tried again after this. */
 #define AGAIN_USEC (60 * USEC_PER_SEC)
 
-/* When nothing is saved of MaxCPU=, rounds have this share of it; ticks have the rest. */
+/* While little of MaxCPU= is saved, rounds may use one part in this many of it; ticks have the rest. */
 #define COST_PART 2U
 
 EvidenceWatch *manager_evidence_find(const Manager *manager, pid_t pid)
@@ -52,11 +54,12 @@ EvidenceKind manager_evidence_wanted(const Policy *policy)
 }
 
 /*
- * Whom to look at
+ * Which processes to sample
  */
 
-/* By which evidence it is looked at once that is asked; EVIDENCE_RESIDENCY: it is not. Under Evidence=auto, whom write
- * faults have failed with is looked at by the kernel's own, where that works. */
+/* The evidence to sample a process by, once that is worth it (memory_watch_is_asked()); EVIDENCE_RESIDENCY:
+ * none. Under Evidence=auto, a process with which write faults have failed is sampled by the kernel's
+ * evidence, where that works. */
 static EvidenceKind kind_of(const Manager *manager, const Process *process)
 {
     const EvidenceMachine *machine = &manager->evidence->machine;
@@ -72,7 +75,7 @@ static EvidenceKind kind_of(const Manager *manager, const Process *process)
                : kind;
 }
 
-/* The same, now. */
+/* The same for now: EVIDENCE_RESIDENCY while sampling is not worth it. */
 static EvidenceKind kind_for(const Manager *manager, const Process *process)
 {
     const Policy *policy = group_policy(manager->world, manager->policies, process->workload);
@@ -103,7 +106,8 @@ static EvidenceWatch *watch_free(EvidenceWatch *watch)
     return NULL;
 }
 
-/* What is known of its threads is kept until another kind says more. */
+/* Stops sampling a process. `goes_on`: another kind will sample it; until that says more, what is known of
+ * its threads is kept. */
 static void drop(Manager *manager, size_t index, bool goes_on)
 {
     ManagerEvidence *evidence = manager->evidence;
@@ -117,7 +121,8 @@ static void drop(Manager *manager, size_t index, bool goes_on)
     evidence->watches[index] = evidence->watches[--evidence->n_watches];
 }
 
-/* Who is gone, is not to be looked at any more or by something else, or could not be looked at a while ago. */
+/* Stops sampling processes that have exited, are no longer to be sampled or by another kind, or could not be
+ * sampled a while ago. */
 static void drop_some(Manager *manager)
 {
     const ManagerEvidence *evidence = manager->evidence;
@@ -191,11 +196,11 @@ static int add_some(Manager *manager)
 }
 
 /*
- * What they are told
+ * What the crew is told
  */
 
-/* What MaxCPU= makes of it: nothing while some of what it allows is saved, else such that all rounds together have
- * their part of it. */
+/* The period that MaxCPU= demands: 0 while enough of it is saved, else one in which all rounds use their part
+ * of it. */
 static uint64_t budget_usec(const Manager *manager, const EvidenceWatch *watch)
 {
     uint64_t cost = watch->report.n_rounds > 0 ? watch->report.cost_usec / watch->report.n_rounds : 0;
@@ -211,8 +216,8 @@ uint64_t manager_evidence_period_usec(const Manager *manager, const EvidenceWatc
     return MAX(scan_pace_usec(&watch->use.pace), budget_usec(manager, watch));
 }
 
-/* What it runs: that of its threads is known sooner than its own, and what a round may cost is a share of it. Of who
- * has just been met it is not known, and taken to be a CPU. */
+/* The CPU time of a process, which limits the cost of a round. That of its threads is known sooner than its
+ * own. That of a process just met is unknown, and taken to be one CPU. */
 static uint32_t cpu_permille(const World *world, const Process *process)
 {
     size_t n, first = world_process_tasks(world, process, &n);
@@ -240,7 +245,7 @@ void manager_evidence_tell(const Manager *manager, const EvidenceWatch *watch, c
     (void)evidence_crew_tell(manager->evidence->crew, watch->subject.pid, &now);
 }
 
-/* After a plan, which was one of homes or not. */
+/* After a plan; `homes`: the plan included homes. */
 static void tell_all(Manager *manager, bool homes)
 {
     World *world = manager->world;
@@ -258,7 +263,7 @@ static void tell_all(Manager *manager, bool homes)
     }
 }
 
-/* Also between slow ticks: what a thread did before it began to work hides who uses what it touched. */
+/* Also between slow ticks: what a thread touched before it began to work hides which thread uses it. */
 static int note_busy(Manager *manager)
 {
     int r = 0;
@@ -277,7 +282,7 @@ static int note_busy(Manager *manager)
     return r;
 }
 
-/* Rounds are paid from what ticks are paid from. */
+/* Charges rounds to MaxCPU=, as ticks are. */
 static void pay(Manager *manager)
 {
     uint64_t cost = evidence_crew_cost_usec(manager->evidence->crew);
@@ -290,7 +295,7 @@ static void pay(Manager *manager)
  * Ticks
  */
 
-/* Policies that name a kind that does not work here. */
+/* Logs policies that name a kind of evidence that does not work here. */
 static void tell_missing(Manager *manager)
 {
     for (size_t i = 0; i < manager->policies->n_policies; i++) {
@@ -325,7 +330,7 @@ void manager_evidence_foresee(Manager *manager)
     }
 }
 
-/* Whether somebody is to be looked at before the next slow tick. */
+/* Whether a process is to be sampled before the next slow tick. */
 static bool is_early(const Manager *manager)
 {
     const World *world = manager->world;
@@ -362,12 +367,12 @@ int manager_evidence_ticked(Manager *manager, bool slow)
     if (r < 0)
         return r;
     tell_all(manager, slow);
-    /* Who was in a round when there were news, or has threads that live elsewhere now. */
+    /* Also takes in processes that were in a round when there was news, or whose threads have new home nodes. */
     return manager_evidence_take_in(manager);
 }
 
 /*
- * Beginning and end
+ * Start and stop
  */
 
 static int start(Manager *manager)
@@ -404,7 +409,7 @@ void manager_evidence_start(Manager *manager)
     const Topology *topology = manager->world->topology;
     int r;
 
-    /* Nobody stays to look. */
+    /* With --once, nothing runs for long enough to sample. */
     manager->world->use_hidden = manager->options.once;
     if (!manager->event || manager->mode != MANAGER_MODE_ACTIVE || manager->options.once ||
         topology->n_nodes < 2 || !manager_has_memory(manager, topology) ||

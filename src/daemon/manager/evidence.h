@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which thread uses which memory, in the daemon. */
+/* Finds out which thread uses which memory: the daemon's side. */
 
 #include "daemon/manager/manager.h"
 #include "plan/memory/watch.h"
@@ -11,7 +11,7 @@
 typedef struct EvidenceWatch {
     TaskKey subject; /* the process */
     EvidenceKind kind;
-    EvidenceReport report; /* as of the last look; outcome not 0: it is over */
+    EvidenceReport report; /* as of the last look; outcome not 0: sampling has ended */
     EvidenceRange *asked;
     size_t asked_capacity;
     MemoryWatch use;
@@ -23,42 +23,44 @@ typedef struct ManagerEvidence {
     sd_event_source *source;
     EvidenceWatch *watches[EVIDENCE_CREW_MAX]; /* in no order */
     size_t n_watches;
-    size_t n_left_out;     /* processes, at the last slow tick: too many are looked at */
-    Plan plan;             /* of the last orders */
-    uint64_t paid_usec;    /* of what the crew has cost */
+    size_t n_left_out;     /* processes that were not sampled at the last slow tick: there are too many */
+    Plan plan;             /* of the last migration requests */
+    uint64_t paid_usec;    /* of the crew's cost, charged to MaxCPU= so far */
     uint64_t take_in_nsec; /* CPU time of the event loop */
 } ManagerEvidence;
 
-/* What a policy wants; EVIDENCE_MAX: the best. */
+/* The evidence that a policy asks for; EVIDENCE_MAX: the best. */
 EvidenceKind manager_evidence_wanted(const Policy *policy);
 
-/* NULL: the process is not looked at. */
+/* NULL: the process is not sampled. */
 EvidenceWatch *manager_evidence_find(const Manager *manager, pid_t pid);
 
-/* Beginning and end, with every World. What cannot be done is said, and then residency is all there is. */
+/* Start and stop, with every World. Failures are logged; then residency is the only evidence. */
 void manager_evidence_start(Manager *manager);
 void manager_evidence_stop(Manager *manager);
 void manager_evidence_free(Manager *manager);
 
-/* Policies have changed: says what cannot be done of what they ask for. */
+/* Policies have changed: logs which evidence they ask for that does not work here. */
 void manager_evidence_reloaded(Manager *manager);
 
-/* After processes were found: whose memory is not to be dealt out to a home of several nodes, if a plan gives it
- * one, because it would be looked at from then on; and whose first home is put off, because it will be. */
+/* After a discovery: sets Process.use_awaited of processes that are not sampled yet. Memory of one that would
+ * be sampled in a home of several nodes is not interleaved when a plan gives it one. The first home of one
+ * that is about to be sampled is put off. */
 void manager_evidence_foresee(Manager *manager);
 
-/* At the end of a tick. 0 or -ENOMEM. */
+/* At the end of a tick. Returns 0 or -ENOMEM. */
 int manager_evidence_ticked(Manager *manager, bool slow);
 
-/* An order to move memory is over, and was folded in: there may be another one. */
+/* A migration request has ended and was folded in: the next one may be made. */
 void manager_evidence_order_over(Manager *manager, TaskKey subject);
 
-/* manager/evidence-news.c: takes in what is new, and orders what is to move of it. 0 or -ENOMEM. */
+/* manager/evidence-news.c: takes in what is new, and makes the migration requests that follow. Returns 0 or
+ * -ENOMEM. */
 int manager_evidence_take_in(Manager *manager);
-/* The crew has something new; `userdata` is the manager. */
+/* The crew has news; `userdata` is the manager. */
 int manager_evidence_on_news(sd_event_source *source, int fd, uint32_t revents, void *userdata);
 
-/* The least time between two rounds: by what they find (P10), and by what all may cost. */
+/* Shortest time between two rounds: by what they find (P10, adaptive period), and by what all may cost. */
 uint64_t manager_evidence_period_usec(const Manager *manager, const EvidenceWatch *watch);
-/* manager/evidence.c: tells the crew what has changed about the process of a watch. */
+/* manager/evidence.c: tells the crew what has changed about a sampled process. */
 void manager_evidence_tell(const Manager *manager, const EvidenceWatch *watch, const Process *process);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Memory on its way to homes. Plans make the requests (plan/memory/follow.h) and act hands them to the mover's threads.
- * Here they are watched until they are over: cancelled when the home changes or memory pressure rises, and folded in
- * when they end.
+/* Memory on its way to homes. Plans make the requests (plan/memory/follow.h) and act hands them to the
+ * mover's threads. Here they are watched until they end: cancelled when the home changes or memory pressure
+ * rises, and then folded in.
  *
  * A new World ends all requests: they are about processes it does not know yet. */
 
@@ -31,7 +31,8 @@ static FollowEnd end_of(MoverOutcome outcome)
     }
 }
 
-/* What lies elsewhere and should not. The other reasons are properties of mappings, and count all of them. */
+/* Memory that lies elsewhere and should not. The reasons before MOVER_REASON_SHARED are properties of
+ * mappings, and count all memory of these. */
 static uint64_t refused_bytes(const MoverAccount *account)
 {
     uint64_t sum = 0;
