@@ -13,7 +13,8 @@ const char *manager_mode_name(ManagerMode mode)
     return names[mode];
 }
 
-/* An event may have a tick due at a time that is over, because the last one was long ago. It is not late for that. */
+/* An event may make a tick due at a time that has passed, because the last tick was long ago. Such a tick is
+ * not late: lateness counts from armed_usec. */
 void manager_arm(Manager *manager)
 {
     const Pace *pace = &manager->pace;

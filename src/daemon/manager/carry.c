@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Carries out a plan within its limits, and folds its outcomes in. For workloads that are only observed, looks what
- * acting would do. */
+/* Carries out a plan within its limits, and folds its outcomes in. Plans what acting would do for observed
+ * workloads. */
 
 #include "daemon/manager/manager.h"
 
@@ -15,7 +15,7 @@ PlanLimits manager_limits(const Manager *manager, bool slow_tick)
     };
 }
 
-/* Those who look at a dry run want to see the pace of the real thing. */
+/* Whether nothing may be changed, so that the daemon only watches. A dry run is to show the pace of a real run. */
 static bool watches(const Manager *manager)
 {
     const PolicySet *policies = manager->policies;
@@ -84,7 +84,7 @@ int manager_follow_births(Manager *manager)
     return act_follow_births(manager->act, born, n);
 }
 
-/* Only observed */
+/* Observed workloads */
 
 bool manager_observes(const Manager *manager, WorkloadIx workload)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Between policies, which name the means (Act=), and the cpuset confinement of act/, which reports the result. */
+/* Connects policies, which name the means (Act=), and the cpuset confinement of act/, which reports the result. */
 
 #include "act/fence/fence.h"
 #include "daemon/views/describe.h"
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* Memory is kept in only where somebody has said by what means and on which nodes, and lets it be moved there. */
+/* Memory is confined only if a policy names the means and the nodes, and lets memory be moved there. */
 static ActWish manager_wish(void *userdata, const World *world, WorkloadIx workload, bool *ret_memory)
 {
     const Manager *manager = userdata;

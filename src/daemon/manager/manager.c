@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The life of the daemon. The order of the start matters. What a crashed predecessor has left is put back first, so
- * that no invalid file keeps its masks in place (manager/undo.c). Nothing else is created before the command line, the
- * configuration and the policies are known to be valid. Nothing is changed before the locks are held. All of this
- * precedes the first look at the machine, or masks of a predecessor would be taken for a user's choice. */
+ * that no invalid file keeps its masks in place (manager/undo.c). Nothing else is created before the command line,
+ * the configuration and the policies are known to be valid, and nothing is changed before the locks are held. All
+ * this precedes the first look at the machine, or masks of a predecessor would be taken for a user's choice. */
 
 #include "daemon/manager/manager.h"
 
@@ -25,11 +25,11 @@
 /* Wake when some task was stalled for a tenth of the shortest window the kernel takes. */
 #define PSI_STALL_USEC  50000ULL
 #define PSI_WINDOW_USEC 500000ULL
-/* Without CAP_SYS_RESOURCE only windows of whole averaging periods are taken. */
+/* Without CAP_SYS_RESOURCE the kernel takes only windows of whole averaging periods. */
 #define PSI_WINDOW_UNPRIVILEGED_USEC 2000000ULL
 
-/* Nobody listens to events that change nothing: while the machine is full they come all the time, and each is a turn
- * of the loop. */
+/* Listens to pressure events only while they can change something. On a full machine they never stop, and
+ * each is a turn of the loop. */
 static void hear_pressure(Manager *manager)
 {
     bool hear = manager->plan.may_borrow && !manager->plan.full;
@@ -38,7 +38,7 @@ static void hear_pressure(Manager *manager)
         (void)sd_event_source_set_enabled(manager->psi_source, hear ? SD_EVENT_ON : SD_EVENT_OFF);
 }
 
-/* Returns 1, or -errno of the event loop. */
+/* Makes a tick and what follows one. Returns 1, or -errno of the event loop. */
 static int turn(Manager *manager)
 {
     uint64_t began_nsec = time_thread_cpu_nsec();
@@ -54,20 +54,20 @@ static int turn(Manager *manager)
     manager_objects_tell(manager);
     hear_pressure(manager);
     manager_arm(manager);
-    manager->armed_usec = 0; /* but the next one is, if this one took too long */
+    manager->armed_usec = 0; /* not by an event: the next tick is late if this one took too long */
     manager->statistics.tick_cpu_usec = (time_thread_cpu_nsec() - began_nsec) / NSEC_PER_USEC;
     manager->statistics.tick_cpu_max_usec =
         MAX(manager->statistics.tick_cpu_max_usec, manager->statistics.tick_cpu_usec);
     return 1;
 }
 
-/* A tick that is due, or that a glance says would help: 1; else 0, or -errno. */
+/* Makes a tick that is due, or that a glance says would help. Returns 1 if so, 0 if not, or -errno. */
 static int turn_if_needed(Manager *manager, uint64_t now_usec)
 {
     manager->glanced_usec = now_usec;
     if (now_usec < manager->due_usec)
         return manager_glance(manager, now_usec) ? turn(manager) : 0;
-    if (manager->due_usec > 0) { /* the first one is due at the beginning of time */
+    if (manager->due_usec > 0) { /* the first one, due at time 0, is not late */
         manager->statistics.tick_late_usec =
             now_usec - MIN(now_usec, MAX(manager->due_usec, manager->armed_usec));
         manager->statistics.tick_late_max_usec =
@@ -86,10 +86,9 @@ static uint64_t next_look(const Manager *manager)
                                                                    : MIN(manager->due_usec, glance);
 }
 
-/* Waits until there is something for the event loop (1), or until it is time for a tick (made: 1) or a glance (0);
- * -errno. Ten times a second, that is two system calls where a timer of the event loop would be five, and four
- * readings of clocks, which are system calls too where programs cannot read the clock. *now_usec is the time, and is
- * brought up to date. */
+/* Waits until there is something for the event loop (returns 1), or until it is time for a tick (made: 1) or a glance
+ * (0). Returns -errno on failure. Ten times a second, that is two system calls. A timer of the event loop would take
+ * five, and four readings of clocks, which can be system calls too. *now_usec is the current time, and is updated. */
 static int wait_and_turn(Manager *manager, uint64_t *now_usec)
 {
     struct pollfd poll = {.fd = sd_event_get_fd(manager->event), .events = POLLIN};
@@ -107,7 +106,7 @@ static int wait_and_turn(Manager *manager, uint64_t *now_usec)
     return r < 0 && errno != EINTR ? -errno : 1;
 }
 
-/* As long as clients keep the event loop busy it does not wait; ticks come in between all the same. Returns 1, or
+/* While clients keep the event loop busy it does not wait; ticks come in between all the same. Returns 1, or
  * -errno. */
 static int turn_between(Manager *manager)
 {
@@ -173,12 +172,12 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *info,
 static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
 {
     Manager *manager = userdata;
-    (void)manager_reload(manager, NULL); /* says itself what is wrong */
+    (void)manager_reload(manager, NULL); /* logs itself what is wrong */
     return 0;
 }
 
-/* What comes while the daemon starts is a reload as soon as it has started. SIGTERM may end it at any time: what it
- * was about to put back is in the journal. */
+/* A SIGHUP during the start becomes a reload when the daemon has started. SIGTERM may end the start at any
+ * time: what it was about to put back is in the journal. */
 static int put_off_hangups(void)
 {
     sigset_t set;
@@ -212,7 +211,7 @@ static int add_signals(Manager *manager)
     return 0;
 }
 
-/* Without triggers the daemon still works: it looks every two seconds. */
+/* Without triggers the daemon still works: when idle, it looks every two seconds. */
 static int add_pressure(Manager *manager)
 {
     const ProbeFeatures *features = probe_features(manager->probe);
@@ -249,7 +248,7 @@ static int add_sources(Manager *manager)
     return manager->options.once ? 0 : add_pressure(manager);
 }
 
-/* What is missing, and what happens instead; each once. */
+/* Logs what is missing and what happens instead; each once. */
 static void tell_features(Manager *manager)
 {
     const ProbeFeatures *features = probe_features(manager->probe);
@@ -319,7 +318,7 @@ static int read_files(Manager *manager, Topology **ret_topology)
     return 0;
 }
 
-/* Names the file, where one is missing that all else hangs on. */
+/* Names the file if one that all else depends on is missing. */
 static void say_unreadable(const Manager *manager, int error)
 {
     static const char *const needed[] = {"proc", "proc/stat"};
@@ -452,8 +451,8 @@ Manager *manager_free(Manager *manager)
     return NULL;
 }
 
-/* Puts everything back, unless it is to be kept. SIGTERM and SIGINT are blocked meanwhile: a second one
- * changes nothing. */
+/* Puts everything back, unless it is to stay. SIGTERM and SIGINT are blocked meanwhile: a second one changes
+ * nothing. */
 static int stop(Manager *manager)
 {
     size_t restored = 0, left = 0;
@@ -463,7 +462,7 @@ static int stop(Manager *manager)
         return 0;
     if (manager->config->keep_on_stop)
         return manager_keep(manager);
-    /* Its descriptors may be all there are, and nothing is looked at any more. */
+    /* Nothing is sensed any more, and the probe may hold all the descriptors there are. */
     manager->probe = probe_free(manager->probe);
     r = manager_put_back(manager, NULL, &restored, &left);
     if (r < 0) {

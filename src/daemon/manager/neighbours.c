@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Other software that decides where tasks run or where memory is. Most is only reported: the rest of the daemon sees
- * its effects in masks, cpusets and lists of CPUs, and respects them there. numad is different. It places the same
- * processes by other numbers, and each would take the other's work for the administrator's. So everything is paused
- * when it appears.
+/* Other software that decides where tasks run or where memory is. Most is only reported: its effects are seen and
+ * respected in masks, cpusets and lists of CPUs. numad is different. It places the same processes by other
+ * numbers, and each would take the other's work for the administrator's. So everything is paused when it appears.
  *
- * The daemon does not resume by itself when numad is gone: that would surprise an administrator who tries one and then
- * the other. */
+ * The daemon does not resume by itself when numad is gone: that would surprise an administrator who tries one and
+ * then the other. */
 
 #include "base/time.h"
 #include "daemon/manager/manager.h"
@@ -15,7 +14,7 @@
 
 #include <string.h>
 
-/* Some ten small files are read, in less than a tenth of a millisecond. */
+/* A look reads some ten small files, in less than a tenth of a millisecond. */
 #define LOOK_USEC (10 * USEC_PER_SEC)
 
 static void tell(Manager *manager, NeighbourKind kind, const Neighbour *neighbour)
@@ -29,7 +28,6 @@ static void tell(Manager *manager, NeighbourKind kind, const Neighbour *neighbou
         log_info(manager->log, NUMAPLACE_MESSAGE_NEIGHBOUR, "no longer deciding: %s", neighbour_name(kind));
 }
 
-/* Whether something else is known of him than before. */
 static bool is_news(const Neighbour *before, const Neighbour *now)
 {
     return before->present != now->present || strcmp(before->detail, now->detail) != 0;

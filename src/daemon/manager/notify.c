@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Messages to the service manager (sd_notify(3)): that the daemon is ready, reloads, stops, what it is doing, and that
- * it still ticks.
+/* Messages to the service manager (sd_notify(3)): that the daemon is ready, reloads, stops, what it is doing,
+ * and that it still ticks.
  *
- * sd-event does not feed the watchdog, because it would do so as long as the loop turns: a daemon whose timer was never
- * set again serves clients and places nothing. */
+ * sd-event does not feed the watchdog, because it would do so as long as the loop turns: a daemon that no
+ * longer ticks serves clients and places nothing. */
 
 #include "base/human.h"
 #include "base/time.h"
@@ -21,7 +21,7 @@ void manager_notify_init(Manager *manager)
         manager->watchdog_usec = 0;
 }
 
-/* Unless it was told later than `rest_usec` ago. */
+/* Feeds the watchdog, unless it was fed less than `rest_usec` ago. */
 static void feed_watchdog(Manager *manager, uint64_t rest_usec)
 {
     uint64_t now_usec;
@@ -35,7 +35,7 @@ static void feed_watchdog(Manager *manager, uint64_t rest_usec)
     manager->fed_usec = now_usec;
 }
 
-/* One line, when there is something new to tell. */
+/* Sends one line of status if it has changed. */
 static void tell_status(Manager *manager)
 {
     const World *world = manager->world;
@@ -70,7 +70,7 @@ void manager_notify_stopping(void)
 
 void manager_notify_ticked(Manager *manager)
 {
-    /* Not ten times a second: with two ticks in its time, it hears of one within three quarters of it. */
+    /* Not ten times a second: two ticks come within the watchdog's time, so it is fed within three quarters of it. */
     feed_watchdog(manager, manager->watchdog_usec / 4);
     tell_status(manager);
 }

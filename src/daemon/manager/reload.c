@@ -2,11 +2,11 @@
 
 /* New configuration, policies or topology under a running daemon.
  *
- * Files are read into fresh objects and swapped in only if all of them are valid. If the CPUs of the machine changed,
- * or a setting that the sensing was built with, World and Probe are built anew instead of being repaired: everything
- * that was placed is put back, and the next slow tick places it again on the new machine. That costs one round of mask
- * changes for an event as rare as a CPU going offline. It needs no code that renumbers CPUs, nodes, homes and leases
- * inside a World, which only unplugging CPUs could test. What must outlive it is carried over by name. */
+ * Files are read into fresh objects and swapped in only if all of them are valid. If the CPUs changed, or a
+ * setting that the sensing was built with, World and Probe are not repaired but built anew: everything is put
+ * back, and the next slow tick places it on the new machine. That costs one round of mask changes for an
+ * event as rare as a CPU going offline. It needs no code that renumbers CPUs, nodes, homes and leases inside
+ * a World, which only unplugging CPUs could test. What must outlive it is carried over by name. */
 
 #include "base/human.h"
 #include "base/time.h"
@@ -21,7 +21,6 @@
 
 static const char *const config_directories[] = {CONFIG_DIRECTORIES, NULL};
 
-/* Every message to the log; the first error also to *ret_error. */
 static void tell_report(Manager *manager, const ConfReport *report, char **ret_error)
 {
     for (size_t i = 0; i < report->n_messages; i++) {
@@ -122,8 +121,8 @@ static int probe_make(Manager *manager, Probe **ret)
     return probe_new(&options, &callbacks, ret);
 }
 
-/* What a World knows that cannot be seen again: workloads by name, buckets, numbers that must not be reused.
- */
+/* Copies what a World knows that cannot be seen again: workloads by name, token buckets, numbers that must
+ * not be reused. */
 static int carry_over(Manager *manager, const World *from, World *to)
 {
     to->tick = from->tick;
@@ -160,9 +159,9 @@ static bool is_anybody(void *userdata, pid_t pid, const char *workload)
     return pid > 0;
 }
 
-/* Puts everything back through the plan, so that the World, the ring of moves and the log agree with the
- * machine. What a plan does not know of (children that inherited a mask) is put back from the journal. What
- * the journal knows of processes is kept, as they are given homes again at once. */
+/* Puts everything back through a plan, so that the World, the ring of moves and the log agree with the
+ * machine; and from the journal, which also knows children that inherited a mask. The journal keeps what it
+ * knows of processes, because they get homes again at once. */
 static int put_everything_back(Manager *manager)
 {
     const ActSelection everybody = {.wants = is_anybody};
@@ -229,7 +228,7 @@ int manager_rebuild(Manager *manager, Topology *topology)
     manager_stall_start(manager);
     r = probe_discover(manager->probe, manager->world, now);
     if (r != -ENOMEM)
-        r = 0; /* the next tick says what is wrong */
+        r = 0; /* the next tick logs what is wrong */
 fail:
     manager->yielded = NULL;
     return r;
@@ -242,7 +241,6 @@ static bool same_cpus(hwloc_const_bitmap_t a, hwloc_const_bitmap_t b)
     return hwloc_bitmap_isequal(a, b);
 }
 
-/* Takes over what was loaded. An error here ends the daemon: it is between two states. */
 static int swap(Manager *manager, Config *config, PolicySet *policies)
 {
     bool rebuild = config->max_tasks != manager->config->max_tasks ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Reports the outcomes of a plan: to the ring of moves for explain, to the log, and to clients that follow. A storm of
- * moves must not become a storm of records and signals, so both are limited; the ring has all moves. */
+/* Reports the outcomes of a plan: to the ring of moves for explain, to the log, and to clients that follow. A
+ * storm of moves must not flood the last two, so both are limited; the ring has all moves. */
 
 #include "base/human.h"
 #include "base/parse.h"
@@ -58,7 +58,7 @@ static void fill_fields(LogFields *fields, const Move *move)
     add_mask(fields, "NUMAPLACE_TO", move->to);
 }
 
-/* Node numbers as the kernel's, malloc'd. */
+/* Formats nodes as operating-system numbers; malloc'd. */
 static char *format_nodes(const Topology *topology, CpuMask nodes)
 {
     char *text = NULL;
@@ -75,7 +75,7 @@ static char *format_nodes(const Topology *topology, CpuMask nodes)
     return NULL;
 }
 
-/* What went from where to where: masks, or memory. */
+/* Formats the origin and the destination: of a mask, or of memory. */
 static char *format_way(const Manager *manager, const Move *move)
 {
     const Topology *topology = manager->world->topology;
@@ -126,11 +126,10 @@ static void log_move(Manager *manager, const Move *move)
 typedef struct MoveSignal {
     const Manager *manager;
     const Move *move;
-    sd_bus_message
-        *message; /* made for the first client, and sent to the others, too: building takes far longer */
+    sd_bus_message *message; /* sent to all clients: building takes far longer */
 } MoveSignal;
 
-/* Returns 0 or -errno. */
+/* Builds the signal. Returns 0 or -errno. */
 static int make_moved(sd_bus *bus, MoveSignal *signal)
 {
     CLEANUP(sd_bus_message_unrefp) sd_bus_message *message = NULL;
@@ -174,7 +173,7 @@ static void emit_move(Manager *manager, const Move *move)
     sd_bus_message_unref(signal.message);
 }
 
-/* NULL: none is new. */
+/* Logs and signals a move; NULL: none is new. */
 static void tell_move(Manager *manager, const Move *move)
 {
     if (!move)
@@ -208,7 +207,7 @@ int manager_remember_refusals(Manager *manager, const Plan *plan)
     for (size_t i = 0; i < plan->n_refusals; i++) {
         int r;
 
-        /* What acting would do says more. */
+        /* The plan of what acting would do says more. */
         if (plan->refusals[i].reason == PLAN_REASON_OBSERVE)
             continue;
         r = moves_refuse(manager->moves, manager->world, &plan->refusals[i]);
@@ -220,7 +219,7 @@ int manager_remember_refusals(Manager *manager, const Plan *plan)
     return 0;
 }
 
-/* Those that were said before are said once. */
+/* Actions that were reported before are not reported again. */
 static int remember_would_actions(Manager *manager)
 {
     const Would *would = &manager->would;

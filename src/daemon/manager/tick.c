@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One turn of the loop. Its parts are timed separately, in CPU time of this thread. If the daemon costs too much
- * (MaxCPU=), the first question is how much of it is reading /proc, deciding, or changing masks. And the share of
- * deciding in the managed tasks' own CPU time is the "search time" by which stealing was always judged (P1). */
+/* One turn of the loop. Its parts are timed separately, in CPU time of this thread, to show whether reading
+ * /proc, deciding, or changing masks costs too much (MaxCPU=). The time for deciding, as a share of the
+ * managed tasks' CPU time, is the "search time" by which stealing was always judged (P1, overload map). */
 
 #include "act/fence/fence.h"
 #include "base/human.h"
@@ -18,7 +18,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* Below this, of one CPU and all managed tasks together, everything counts as asleep: a few timers. */
+/* If all managed tasks together run for less than this much of one CPU, everything counts as asleep: a few timers. */
 #define ASLEEP_PERMILLE 10U
 
 #ifndef NDEBUG
@@ -41,7 +41,7 @@ static bool plan_is_sound(Manager *manager, const PlanLimits *limits)
 }
 #endif
 
-/* Says that sensing fails, once until it works again or fails in another way. */
+/* Logs once that sensing fails, until it works again or fails in another way. */
 static void note_sensing(Manager *manager, const char *what, int r)
 {
     if (r == manager->tick_error)
@@ -54,7 +54,7 @@ static void note_sensing(Manager *manager, const char *what, int r)
     manager->tick_error = r;
 }
 
-/* Says that MaxTasks= is reached, once until it no longer is. */
+/* Logs once that MaxTasks= is reached, until it no longer is. */
 static void note_limit(Manager *manager)
 {
     uint64_t n = probe_statistics(manager->probe)->n_over_limit;
@@ -66,7 +66,7 @@ static void note_limit(Manager *manager)
     manager->over_limit = n > 0;
 }
 
-/* Says that processes and threads cannot be read for want of descriptors, once. */
+/* Logs once that processes and threads cannot be read for want of descriptors. */
 static void note_descriptors(Manager *manager)
 {
     struct rlimit limit = {0};
@@ -140,7 +140,6 @@ static int print_plan(Manager *manager)
     return 0;
 }
 
-/* Decides and acts on what was sensed. */
 static int decide_and_act(Manager *manager, bool slow, uint64_t *cpu_nsec)
 {
     PlanLimits limits = manager_limits(manager, slow);
@@ -178,7 +177,7 @@ static int decide_and_act(Manager *manager, bool slow, uint64_t *cpu_nsec)
     return r;
 }
 
-/* --once plans once, on its last tick: when loads are known, and everybody who can be asked was. */
+/* --once plans once, on its last tick: when loads are known, and every process that can be read was. */
 static bool is_early(const Manager *manager)
 {
     uint64_t tick = manager->world->tick;
@@ -199,7 +198,7 @@ bool manager_glance(Manager *manager, uint64_t now_usec)
            (help && probe_room(manager->probe, manager->world, manager->plan.n_waiting));
 }
 
-/* A step of what the last discovery has left; a program that looks only once makes all of them. */
+/* Continues an unfinished discovery by one step; with --once, to its end. */
 static int go_on(Manager *manager)
 {
     int r = 0;
@@ -211,7 +210,7 @@ static int go_on(Manager *manager)
     return r;
 }
 
-/* How often somebody has joined a workload, or ended. */
+/* The number of processes that have joined a workload and of tasks that have ended. */
 static uint64_t n_member_changes(const Manager *manager)
 {
     const ProbeStatistics *statistics = probe_statistics(manager->probe);
@@ -228,7 +227,7 @@ static PacePress press_of(const Manager *manager)
     return !plan->pressed ? PACE_CALM : plan->full ? PACE_FULL : PACE_PRESSED;
 }
 
-/* How it goes, and what acting would do for who is only observed. */
+/* Records how workloads fare, and plans what acting would do for observed ones. */
 static int look_back_and_ahead(Manager *manager)
 {
     int r = gains_look(manager->gains, manager->world);
@@ -270,7 +269,7 @@ int manager_tick(Manager *manager)
     run = managed_run_permille(manager->world);
     manager->statistics.managed_cpu_usec += run * manager->world->interval_usec / 1000;
 
-    /* The last of its ticks also looks for homes, whether or not it would have been a slow one. */
+    /* With --once, the last tick also plans homes, whether or not it is a slow one. */
     if (!is_early(manager)) {
         r = decide_and_act(manager, ((slow || manager->unfinished) && found) || manager->options.once, &cpu);
         if (r < 0)
@@ -290,7 +289,7 @@ int manager_tick(Manager *manager)
         if (r < 0)
             return r;
         manager_memory_ticked(manager, slow);
-        /* Who has just got several nodes to live on is looked at from now on. */
+        /* Processes that have just got several nodes to live on are sampled from now on. */
         r = manager_evidence_ticked(manager, slow || manager->plan.n_homes > 0);
         if (r < 0)
             return r;

@@ -4,21 +4,22 @@
  *
  *   a start:  locks --> journal --> put back --> configuration, policies --> place
  *
- * The journal says whether the earlier daemon crashed, or stopped and wants its placements to stay (KeepOnStop=). After
- * a crash they are put back before the configuration and the policies are read: an invalid file, DryRun=yes, or
- * policies that only observe are no reason to keep masks of a dead daemon. Placements that are to stay do so until a
- * daemon starts that places: a start that fails at an invalid file leaves them.
+ * The journal says whether the earlier daemon crashed, or stopped and wants its placements to stay
+ * (KeepOnStop=). After a crash they are put back before the configuration and the policies are read: an
+ * invalid file, DryRun=yes, or policies that only observe are no reason to keep masks of a dead daemon.
+ * Placements that are to stay do so until a daemon starts that places; a start that fails at an invalid file
+ * leaves them.
  *
- * A daemon that the command line forbids to change anything, or that has no right to, puts nothing back. It counts the
- * leftovers, reports them, and says how to put them back.
+ * A daemon that may not change anything, by its command line or for want of rights, puts nothing back. It
+ * counts the leftovers, reports them, and says how to put them back.
  *
- * There is one lock for a runtime directory, and one for the host: two daemons with different directories would take
- * each other's masks for the original ones, and "put back" those in the end. A rehearsal on a directory of its own does
- * not need the second lock, so that several can run side by side, as the tests do; numaplaced(8) says what its policies
- * may match.
+ * There is one lock for a runtime directory, and one for the host: two daemons with different directories
+ * would take each other's masks for the original ones, and "put back" those in the end. A rehearsal on a
+ * directory of its own does not need the second lock, so that several can run side by side, as the tests do;
+ * numaplaced(8) says what its policies may match.
  *
- * Each PID namespace has a journal of its own. Those that daemons of others have left, containers' or the host's, are
- * reported and kept: from here their processes cannot be told. */
+ * Each PID namespace has a journal of its own. Journals of daemons in other namespaces, in containers or on
+ * the host, are reported and kept: their PIDs mean nothing here. */
 
 #include "daemon/manager/manager.h"
 
@@ -37,12 +38,12 @@
 
 /* PID namespaces, in which the same number means different processes. */
 
-/* The length of the longest name of a journal, and the byte that ends it. */
+/* Size of the longest name of a journal, with its terminating NUL. */
 #define JOURNAL_NAME_SIZE sizeof("journal-4294967295")
-/* Of the namespace that the kernel begins with (PROC_PID_INIT_INO in include/linux/proc_ns.h). */
+/* The number of the initial namespace (PROC_PID_INIT_INO in include/linux/proc_ns.h). */
 #define FIRST_NAMESPACE 4026531836U
 
-/* 0: not known, as in a tree of files that somebody made up. */
+/* The number of this process's namespace; 0: not known, as in a made-up tree of files. */
 static uint32_t read_namespace(int root_fd)
 {
     char text[32];
@@ -55,8 +56,8 @@ static uint32_t read_namespace(int root_fd)
     return sscanf(text, "pid:[%u]", &number) == 1 ? number : 0;
 }
 
-/* What the journal is called in this process's namespace: "journal" in the machine's first one, or where /proc below
- * `root_fd` does not say; otherwise "journal-N", N the number of the namespace (pid_namespaces(7)). */
+/* Formats the name of the journal in this process's namespace: "journal" in the initial one, or where /proc
+ * below `root_fd` does not say; otherwise "journal-N", N the number of the namespace (pid_namespaces(7)). */
 static void name_journal(int root_fd, char ret[static JOURNAL_NAME_SIZE])
 {
     uint32_t number = read_namespace(root_fd);
@@ -67,7 +68,7 @@ static void name_journal(int root_fd, char ret[static JOURNAL_NAME_SIZE])
         (void)snprintf(ret, JOURNAL_NAME_SIZE, "journal-%u", number);
 }
 
-/* Whether a file of a runtime directory is called as a journal is in some namespace. */
+/* Whether a file of a runtime directory has the name of a journal in some namespace. */
 static bool is_journal_name(const char *name)
 {
     uint32_t number;
@@ -76,8 +77,8 @@ static bool is_journal_name(const char *name)
                                             parse_u32(name + strlen("journal-"), &number) == 0);
 }
 
-/* Whether /proc below `root_fd` is the one of this process's namespace. Otherwise its numbers are other processes'
- * here, and no system call may be made with them. */
+/* Whether /proc below `root_fd` is that of this process's namespace. Otherwise its PIDs mean other processes,
+ * and no system call may be made with them. */
 static bool has_own_proc(int root_fd)
 {
     char text[16];
@@ -120,7 +121,7 @@ int manager_open_root(Manager *manager)
 
 /* Locks */
 
-/* Says what is wrong, and hands the error on. */
+/* Logs what is wrong, and returns the error. */
 static int lock_failed(Manager *manager, int error, const char *what)
 {
     return log_failure(error, manager->log, NULL, "%s", what ? what : strerror(-error));
@@ -180,7 +181,7 @@ int manager_lock(Manager *manager)
 
 /* The journal */
 
-/* Malloc'd; NULL when memory is out. */
+/* Malloc'd; NULL: out of memory. */
 static char *journal_path(const Manager *manager)
 {
     char name[JOURNAL_NAME_SIZE];
@@ -189,7 +190,8 @@ static char *journal_path(const Manager *manager)
     return format_text("%s/%s", manager->options.runtime_directory, name);
 }
 
-/* Whether there is one: 1, 0, or -errno after saying why the directory is not to be trusted. Makes nothing. */
+/* Returns 1 if there is a journal, 0 if not, or -errno after logging why the directory cannot be trusted.
+ * Creates nothing. */
 static int find_journal(Manager *manager)
 {
     CLEANUP_FREE char *error = NULL;
@@ -205,7 +207,8 @@ static int find_journal(Manager *manager)
     return fstatat(manager->runtime_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Says what one journal of another namespace holds, or why it cannot be told. Returns whether that may be anything. */
+/* Logs what a journal of another namespace holds, or why that cannot be told. Returns whether it may hold
+ * anything. */
 static bool tell_other(Manager *manager, const char *name)
 {
     CLEANUP_FREE char *path = format_text("%s/%s", manager->options.runtime_directory, name), *error = NULL;
@@ -225,7 +228,8 @@ static bool tell_other(Manager *manager, const char *name)
     return r < 0 || n > 0;
 }
 
-/* Whether daemons of other namespaces have left journals; with `tell`, whether something is in one, after saying so. */
+/* Returns whether daemons in other namespaces have left journals; with `tell`, logs what these hold, and
+ * returns whether it may be anything. */
 static bool find_others(Manager *manager, bool tell)
 {
     CLEANUP(closedir_p) DIR *dir = opendir(manager->options.runtime_directory);
@@ -240,22 +244,22 @@ static bool find_others(Manager *manager, bool tell)
     return any;
 }
 
-/* The journal's own words, and an error that main() has an exit status for: -EUCLEAN when it must not be
- * believed. */
+/* Logs the journal's own message, and returns an error that main() has an exit status for: -EUCLEAN if it
+ * must not be believed. */
 static int journal_failed(Manager *manager, int error, const char *what)
 {
     return log_failure(error == -EPERM ? -EUCLEAN : error, manager->log, NUMAPLACE_MESSAGE_JOURNAL, "%s",
                        what ? what : strerror(-error));
 }
 
-/* Puts back what a predecessor has left. Returns 0, -ENOMEM, or -EREMOTEIO after saying that not everything could
- * be. */
+/* Puts back what a predecessor has left. Returns 0, -ENOMEM, or -EREMOTEIO after logging that not everything
+ * could be put back. */
 static int recover(Manager *manager)
 {
     size_t restored = 0, left = 0;
     int r;
 
-    /* It is put back either way; what is not, is not to stay. */
+    /* Everything is put back in either case, so what cannot be is not to stay. */
     (void)act_note_kept(manager->act, false);
     r = manager_put_back(manager, NULL, &restored, &left);
     if (restored > 0 || left > 0)
@@ -271,8 +275,8 @@ static int recover(Manager *manager)
     return -EREMOTEIO;
 }
 
-/* Opens the journal and puts back what is in it, unless that is `kept` and to stay. -EREMOTEIO, something could
- * not be put back, is no reason not to start. */
+/* Opens the journal and puts back what is in it, unless that is to stay and `leave_kept`. A start goes on
+ * after -EREMOTEIO: something could not be put back. */
 static int open_journal(Manager *manager, bool leave_kept)
 {
     CLEANUP_FREE char *path = journal_path(manager), *error = NULL;
@@ -289,7 +293,8 @@ static int open_journal(Manager *manager, bool leave_kept)
     return r2;
 }
 
-/* Says how many threads still have masks of a daemon that is gone, when this one leaves them. 0 or -ENOMEM. */
+/* Logs how many threads and cgroups still have CPUs of a daemon that is gone, which this one leaves. Returns
+ * 0 or -ENOMEM. */
 static int tell_leftover(Manager *manager, const char *how)
 {
     CLEANUP_FREE char *path = journal_path(manager), *error = NULL;
@@ -344,7 +349,7 @@ int manager_open_act(Manager *manager)
     }
     manager->act = act_free(manager->act);
     r = act_new(&act_ops_dry_run, NULL, manager->root_fd, NULL, &manager->act, &error);
-    /* Without the lock it may be a daemon that is well whose journal that is. */
+    /* Without the lock, the journal may be that of a running daemon. */
     if (r < 0 || manager->lock_fd < 0 || strcmp(manager->options.root, "/") != 0)
         return r;
     return tell_leftover(manager, "stop this daemon and run ");
@@ -364,8 +369,8 @@ int manager_keep(Manager *manager)
     return 0;
 }
 
-/* Under the lock of the directory, and no other daemon placing on the host. -EBUSY: there is one. `own`: there is a
- * journal of this namespace, and not only of others. */
+/* Puts back under the lock of the directory, while no other daemon places on the host; -EBUSY if one does.
+ * `own`: there is a journal of this namespace, not only of others. */
 static int restore(Manager *manager, ManagerRestore what, bool own)
 {
     CLEANUP_FREE char *error = NULL;
