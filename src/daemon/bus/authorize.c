@@ -35,9 +35,9 @@ struct BusRequest {
     sd_bus_message_handler_t handler;
     const char *action;
     char *workload;
-    sd_bus_slot *slot; /* of the question that is being asked */
+    sd_bus_slot *slot; /* of the pending question */
     uint32_t uid;
-    bool at_polkit; /* `uid` is known, and polkit is asked about him */
+    bool at_polkit; /* `uid` is known, and polkit is asked about it */
     bool granted;
 };
 
@@ -84,7 +84,7 @@ static int not_permitted(sd_bus_error *error, uid_t uid, const char *who)
                              "user %u may only look: changing is for root and for %s", (unsigned)uid, who);
 }
 
-/* Answers the caller with an error. That he is gone by now is no concern of ours. */
+/* Answers the caller with an error. It does not matter if the caller has gone. */
 static void refuse(BusRequest *request, const sd_bus_error *error)
 {
     (void)sd_bus_reply_method_error(request->message, error);
@@ -99,7 +99,7 @@ static void refuse_user(BusRequest *request)
     refuse(request, &error);
 }
 
-/* The handler once more: this time bus_authorize() finds the request granted. */
+/* Calls the handler once more; this time bus_authorize() finds the request granted. */
 static void grant(BusRequest *request)
 {
     CLEANUP(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
@@ -165,7 +165,7 @@ static int ask_polkit(BusRequest *request)
     return sd_bus_call_async(bus, &request->slot, question, on_polkit, request, POLKIT_TIMEOUT_USEC);
 }
 
-/* Whoever leaves questions open for as long as polkit waits for him keeps no other user from asking. */
+/* A user who leaves questions open for as long as polkit waits keeps no other user from asking. */
 static bool has_room_at_polkit(const BusRequests *requests, uint32_t uid)
 {
     uint32_t n = 0, n_user = 0;
@@ -210,7 +210,7 @@ static int ask_uid(BusRequest *request)
     return sd_bus_call_async(bus, &request->slot, question, on_uid, request, UID_TIMEOUT_USEC);
 }
 
-/* Of those whose user is not known yet, which is soon over. */
+/* Limits requests whose user is not known yet, for a moment, and all requests of one caller. */
 static bool has_room(const BusRequests *requests, const char *sender)
 {
     uint32_t n = 0, n_sender = 0;

@@ -9,33 +9,33 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Changes that wait for an answer at a time: of one connection to the system bus; of the bus, about who they are; of
- * polkit, of all users, and of one. */
+/* Changes that wait at a time: for the bus to say who calls, and again for polkit; of one caller, a
+ * connection to the system bus; for polkit, about one user. */
 #define BUS_REQUESTS_MAX            64U
 #define BUS_REQUESTS_MAX_PER_CALLER 4U
 #define BUS_REQUESTS_MAX_PER_USER   8U
 
 typedef struct BusRequest BusRequest;
 
-/* Those of one connection. Zeroed: none. */
+/* Requests of one connection. Zeroed: none. */
 typedef struct BusRequests {
     BusRequest *first;
     uint32_t n;
 } BusRequests;
 
-/* Forgets all of them; who asked gets no answer. */
+/* Forgets all of them; their callers get no answer. */
 void bus_requests_clear(BusRequests *requests);
 
-/* Whether the caller of `message`, a method that changes something, may do so. On a private connection that is known;
- * on the system bus the bus is asked who it is and then, unless that is root or the daemon's own user, polkit about
- * `action` (a static string), with `workload` ("": none) as a detail. Nothing waits for the answers: when it is
- * granted, `handler` is called again with the same message, from its first argument, and its error is answered;
- * otherwise NotPermitted is.
+/* Whether the caller of `message` may make the change that it asks for. The user of a private connection is
+ * known. On the system bus, the bus is asked for the user, and unless that is root or the daemon's own,
+ * polkit is asked about `action` (a static string), with `workload` ("": none) as a detail. Nothing waits for
+ * the answers. Once granted, `handler` is called again with the same message, from its first argument, and
+ * its error is answered; otherwise NotPermitted is.
  *
- * Returns >0 when it may, 0 when that is being asked (the handler returns 1 then), -errno with `error` set when not. */
+ * Returns >0 if the caller may, 0 while asking (the handler then returns 1), or -errno with `error` set. */
 int bus_authorize(sd_bus_message *message, BusPeer *peer, const char *action, const char *workload,
                   sd_bus_message_handler_t handler, sd_bus_error *error);
 
-/* Whether the caller of a message for which bus_authorize() returned >0 may also do what is only for `owner`: the
- * owner may, and root and the daemon's own user. */
+/* Whether the caller, for whom bus_authorize() returned >0, may do what is only for `owner`: it is the owner,
+ * root or the daemon's own user. */
 bool bus_is_owner(const sd_bus_message *message, const BusPeer *peer, uid_t owner);

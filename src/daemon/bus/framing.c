@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* sd-bus allocates a message as soon as it has read its length, up to 128 MiB, and no setting lowers that. A few
- * clients with half a message each would take all the memory the unit allows. So lengths are checked before sd-bus
- * reads.
+ * clients with half a message each would take all the memory the unit allows. So lengths are checked before.
  *
- * Example: "l", a call, no flags, version 1; 5 bytes of body; serial 1; 110 bytes of fields. The fields are padded to
- * 112, so 117 bytes follow these 16. */
+ * Example: "l", a call, no flags, version 1; 5 bytes of body; serial 1; 110 bytes of fields, padded to 112: 117
+ * bytes follow these 16. */
 
 #include "daemon/bus/framing.h"
 
@@ -18,8 +17,8 @@ static int take_hello(BusFraming *framing, uint8_t byte)
 {
     if (++framing->n_hello > BUS_FRAMING_HELLO_MAX)
         return -EMSGSIZE;
-    /* The end's first byte begins no other part of it that could have been matched, but the one before its last: and
-     * what must follow is the same for both. */
+    /* After a mismatch, only '\r' can begin the end anew. The end has one more '\r' before its last byte;
+     * there, the byte that must follow is the same. */
     if (byte == (uint8_t)hello_end[framing->n_match])
         framing->n_match++;
     else

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Nothing here waits: sockets are non-blocking, and daemon/bus/turns.h decides which client is served when. A client
- * cannot be freed inside its own callback, so ended ones are marked and reaped by a deferred event.
+/* Nothing here waits: sockets are non-blocking, and daemon/bus/turns.h decides which client is served when. A
+ * client cannot be freed inside its own callback, so ended ones are marked and reaped by a deferred event.
  *
- * What a client can make the daemon keep is limited, and so it is for all clients together:
+ * What a client can make the daemon keep is limited:
  *
  *   what it sends       one message of 16 KiB, or a handshake (daemon/bus/framing.h); the rest waits in its socket
  *   answers             one: until it is read, nothing more is read. The longest has NUMAPLACE_BUS_PAGE_MAX rows
  *   signals             BUS_SERVER_UNREAD_MAX
  *   socket buffers      SOCKET_BYTES; sd-bus would have 8 MiB
  *
- * That is some 700 KiB for a hostile client, for PATIENCE_USEC; then it is disconnected. One user can have a quarter of
- * the clients, and take 200 MiB; MemoryMax= of the unit allows for more.
+ * That is some 700 KiB for a hostile client, until it is disconnected after PATIENCE_USEC. One user can have
+ * a quarter of the clients, and so take 200 MiB; MemoryMax= of the unit allows for more.
  *
- * sd-bus reads from a socket pair of ours instead of the client's socket. That costs three system calls for up to 4 KiB
- * of calls, some 3 us. It makes two things possible that sd-bus has no setting for: limiting the length of messages,
- * and not reading on while answers wait to be read. Data that is not read stays in the client's own socket buffer.
- * Credentials must be read from the client's socket: on the pair they would be the daemon's own. */
+ * sd-bus reads from a socket pair instead of the client's socket. That costs three system calls for up to 4
+ * KiB of calls, some 3 us. It makes possible what sd-bus has no setting for: limiting the length of messages,
+ * and not reading while answers are unread; what is not read stays in the client's own socket buffer.
+ * Credentials are read from the client's socket: those of the pair are the daemon's own. */
 
 #include "daemon/bus/server.h"
 
@@ -34,22 +34,21 @@
 #include <sys/un.h>
 #include <utlist.h>
 
-/* Connections that wait to be admitted or turned away; net.core.somaxconn is no more by default. When there is no
- * room for one more, connecting fails at once, for the administrator too; a thousand are dealt with in some 50
- * ms. */
+/* Connections that wait to be accepted; by default net.core.somaxconn allows no more. When the queue is full,
+ * connecting fails at once, also for the administrator. A thousand take some 50 ms. */
 #define BACKLOG 4096
-/* Of these at a time, before the loop looks at ticks and at clients that are in: some 2 ms. */
+/* Connections accepted before the loop looks at ticks and at admitted clients: some 2 ms. */
 #define ACCEPT_MAX 32
 
-/* For a client to introduce itself, and to take what it asked for: much for a program that wants to, on any machine. */
+/* Time for a handshake, and to read answers: plenty for any willing program on any machine. */
 #define PATIENCE_USEC (30 * USEC_PER_SEC)
-/* Asked for; the kernel takes twice that. Holds the answers to some twenty GetStatus. */
+/* Requested; the kernel doubles it. Holds the answers to some twenty GetStatus. */
 #define SOCKET_BYTES (64 * 1024)
 
-/* Passed on to sd-bus at a time. */
+/* Bytes passed on to sd-bus at a time. */
 #define PASS_BYTES 4096U
 
-/* Its socket, and the two ends of our pair. */
+/* The client's socket, and the two ends of the pair. */
 #define DESCRIPTORS_PER_CLIENT 3U
 
 typedef struct BusClient BusClient;
@@ -59,10 +58,10 @@ struct BusClient {
     BusPeer peer;
     sd_bus *bus;
     int fd;      /* its socket, which the bus owns */
-    int pass_fd; /* what is read there is written here for sd-bus to read; -1: none */
+    int pass_fd; /* what is read from `fd` is written here for sd-bus; -1: none */
     BusFraming framing;
     BusTurn turn;
-    bool drained; /* sd-bus has read all that was passed on to it */
+    bool drained; /* sd-bus has read all that was passed on */
     bool dead;
     bool waits; /* on server->waiting */
     uint64_t waits_usec;
@@ -75,7 +74,7 @@ struct BusServer {
     Log *log;
     char *path;
     int fd;
-    int spare_fd; /* given up to turn somebody away when there is no other descriptor */
+    int spare_fd; /* closed to turn a connection away when there is no other descriptor */
     sd_event_source *listen_source;
     sd_event_source *reap_source;
     sd_event_source *patience_source;
@@ -83,8 +82,7 @@ struct BusServer {
     void *userdata;
     BusTurns *turns;
     BusClient *clients;
-    BusClient *
-        waiting; /* who we wait for, the longest first: not introduced yet, or with something it has not taken */
+    BusClient *waiting; /* without handshake or with unread answers, the longest first */
     BusServerStatistics statistics;
 };
 
@@ -120,7 +118,7 @@ static BusClient *client_free(BusClient *client)
 
 DEFINE_CLEANUP(BusClient *, client_free)
 
-/* Messages it has not taken, beyond what its socket holds. */
+/* Messages the client has not read, beyond what its socket holds. */
 static uint64_t client_unread(const BusClient *client)
 {
     uint64_t n = 0;
@@ -147,7 +145,7 @@ static void client_end(BusClient *client)
     (void)sd_event_source_set_enabled(client->server->reap_source, SD_EVENT_ONESHOT);
 }
 
-/* Ends a client that is to blame for it. Said once per storm: the counter has the rest. */
+/* Disconnects a misbehaving client. Every thousandth is logged; the counter has all. */
 static void client_disconnect(BusClient *client, const char *why)
 {
     BusServer *server = client->server;
@@ -178,7 +176,7 @@ static int on_patience(sd_event_source *source, uint64_t usec, void *userdata)
     return 0;
 }
 
-/* Notes whether this client is waited for now. */
+/* Notes whether the server now waits for this client. */
 static void client_note(BusClient *client)
 {
     BusServer *server = client->server;
@@ -223,7 +221,7 @@ static int on_disconnected(sd_bus_message *message, void *userdata, sd_bus_error
     return 0;
 }
 
-/* What was passed on by then is not for the objects when the client has been ended. */
+/* Messages passed on before the client was ended do not reach the objects. */
 static int on_message(sd_bus_message *message, void *userdata, sd_bus_error *error)
 {
     const BusClient *client = userdata;
@@ -239,9 +237,8 @@ static void client_failed(BusClient *client, int error)
         client_end(client);
 }
 
-/* Passes on some bytes, and only messages of acceptable length; to be called when what was passed on before has been
- * read. Returns >0: some; 0: there is nothing now; -ECONNRESET: the client hung up; -EMSGSIZE and -EBADMSG as
- * bus_framing_take(); or another -errno. */
+/* Passes on some bytes of acceptable messages; those passed on before must have been read. Returns >0: some;
+ * 0: nothing now; -ECONNRESET: the client hung up; as bus_framing_take(); or another -errno. */
 static int client_pass(BusClient *client)
 {
     uint8_t bytes[PASS_BYTES];
@@ -255,15 +252,14 @@ static int client_pass(BusClient *client)
     r = bus_framing_take(&client->framing, bytes, (size_t)n);
     if (r < 0)
         return r;
-    /* It was empty: so little always fits. */
+    /* The pair was empty, so this little always fits. */
     n_passed = send(client->pass_fd, bytes, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n_passed < 0)
         return -errno;
     return n_passed == n ? 1 : -EIO;
 }
 
-/* A turn: some bytes are let through when the last ones have been read and their answers taken, and one message is
- * served. */
+/* A turn: passes on bytes if the last ones were read and their answers taken, and serves one message. */
 static bool client_serve(BusTurn *turn)
 {
     BusClient *client = (BusClient *)((char *)turn - offsetof(BusClient, turn));
@@ -281,7 +277,7 @@ static bool client_serve(BusTurn *turn)
     }
     client->drained = n_done == 0;
     client_note(client);
-    /* Unread: it is written to when its socket has room again, which is when it is served again. */
+    /* A client with unread answers is served again when its socket has room; they are written then. */
     return n_done > 0 || n_passed > 0 || (!may_pass && client_unread(client) == 0);
 }
 
@@ -315,7 +311,7 @@ static int client_start(BusClient *client, int *fd)
     r = sd_id128_randomize(&id);
     if (r >= 0)
         r = sd_bus_set_server(client->bus, 1, id);
-    /* Who it is was asked of the socket; the D-Bus handshake need not prove it again. */
+    /* The socket has told which user it is; the D-Bus handshake need not prove it again. */
     if (r >= 0)
         r = sd_bus_set_anonymous(client->bus, 1);
     if (r >= 0)
@@ -328,8 +324,6 @@ static int client_start(BusClient *client, int *fd)
     return r < 0 ? r : bus_turns_add(server->turns, &client->turn, client->fd);
 }
 
-/* The last places are kept for root, and for whom the daemon runs as. Another user gets a quarter, so that nobody
- * can lock the others out by connecting. */
 static bool client_may_enter(const BusServer *server, uid_t uid)
 {
     uint32_t n = server->statistics.n_clients, max = server->statistics.clients_max, n_user = 0;
@@ -380,8 +374,8 @@ static int server_admit(BusServer *server, int *fd)
     return 0;
 }
 
-/* Without a descriptor nobody can be accepted, and who waits at the door wakes the loop for ever: one is given up
- * for a moment, to turn him away. */
+/* Without a descriptor no connection can be accepted, and a waiting one wakes the loop for ever. So a spare
+ * descriptor is closed for a moment to turn it away. */
 static void server_refuse_unopened(BusServer *server)
 {
     int fd;
@@ -393,7 +387,7 @@ static void server_refuse_unopened(BusServer *server)
     server_refuse(server, "no descriptor is left for a client");
 }
 
-/* Returns whether there may be more. */
+/* Accepts one connection. Returns whether there may be more. */
 static bool server_accept(BusServer *server)
 {
     CLEANUP_CLOSE int fd = accept4(server->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -475,7 +469,7 @@ int bus_server_new(sd_event *event, Log *log, const char *path, BusAddObjects ad
     server->add = add;
     server->userdata = userdata;
     server->statistics.clients_max = clients_max();
-    server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC); /* it goes without, too */
+    server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC); /* works without it, too */
     server->path = strdup(path);
     if (!server->path)
         return -ENOMEM;

@@ -26,11 +26,10 @@
 #define RETRY_MIN_USEC USEC_PER_SEC
 #define RETRY_MAX_USEC (60 * USEC_PER_SEC)
 
-/* Messages the bus may leave unread. A bus with a thousand clients that all ask has many connections to look after,
- * of which ours is one: it sends us calls faster than it takes the answers. Beyond the first number nothing more is
- * read than what was written makes room for, until no more than the second are left; the calls wait on the bus,
- * which has its limits. Signals have a limit of their own; clients see from a gap in their sequence that some were
- * left out. */
+/* Messages the bus may leave unread. A bus with a thousand busy clients sends calls faster than it takes
+ * answers, because this connection is one of many. Beyond UNREAD_MAX, a message is read only when answers
+ * could be written, until UNREAD_ENOUGH are left; calls wait on the bus, which has its own limits. Signals
+ * have their own limit; a gap in their sequence tells clients. */
 #define UNREAD_MAX         128U
 #define UNREAD_ENOUGH      32U
 #define UNREAD_SIGNALS_MAX 1024U
@@ -40,10 +39,10 @@ struct BusSystem {
     Log *log;
     BusAddObjects add;
     BusPeer peer;
-    sd_bus *bus;                   /* NULL: waiting, from the start */
-    sd_event_source *drain_source; /* NULL: sd-bus itself looks at the connection */
+    sd_bus *bus;                   /* NULL: not connected yet */
+    sd_event_source *drain_source; /* NULL: sd-bus itself watches the connection */
     sd_event_source *retry_source;
-    uint64_t retry_usec; /* how long the next wait takes */
+    uint64_t retry_usec; /* length of the next wait */
     bool ready, lost, told_missing;
     BusRequests requests;
 };
@@ -53,8 +52,8 @@ bool bus_system_ready(const BusSystem *system)
     return system->ready;
 }
 
-/* Of one priority with the ticks: taken in turns, neither a storm of requests nor ticks that take longer than their
- * interval, on a machine with hundreds of runnable tasks, keep the other waiting. */
+/* The priority of everything but signals. Requests and ticks alternate, so neither a storm of requests nor
+ * ticks longer than their interval (with hundreds of runnable tasks) keep the other waiting. */
 static int attach(BusSystem *system)
 {
     return sd_bus_attach_event(system->bus, system->event, SD_EVENT_PRIORITY_NORMAL);
@@ -68,7 +67,7 @@ static void hang_up(BusSystem *system)
     system->ready = false;
 }
 
-/* Says, once, that there is no bus, and tries again later. */
+/* Logs, once, that there is no bus, and tries again later. */
 static void wait_for_bus(BusSystem *system, const char *why)
 {
     if (system->lost)
@@ -101,7 +100,7 @@ static int on_name(sd_bus_message *reply, void *userdata, sd_bus_error *error)
         wait_for_bus(system, refused->message ? refused->message : refused->name);
         return 1;
     }
-    /* 1: we are its owner. */
+    /* 1: the daemon owns the name. */
     if (sd_bus_message_read(reply, "u", &code) < 0 || code != 1) {
         wait_for_bus(system, "another program has the name " NUMAPLACE_BUS_NAME);
         return 1;
@@ -113,7 +112,7 @@ static int on_name(sd_bus_message *reply, void *userdata, sd_bus_error *error)
     return 1;
 }
 
-/* The bus takes something again. sd-bus first writes what it can, and then reads one message. */
+/* The bus accepts data again. sd-bus first writes what it can, and then reads one message. */
 static int on_writable(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
     BusSystem *system = userdata;

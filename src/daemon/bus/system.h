@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The system bus: org.numaplace1 with the same objects as the private socket. The bus may be missing, appear late, or
- * go away; the daemon works without it and tries again. */
+/* The system bus: org.numaplace1 with the objects of the private socket. The bus may be missing, appear late,
+ * or go away; the daemon works without it and tries again. */
 
 #include "base/util.h"
 #include "daemon/bus/peer.h"
@@ -13,10 +13,10 @@
 
 typedef struct BusSystem BusSystem;
 
-/* Begins to connect; whether there is a bus shows later. Returns 0, or -errno that is not the bus's fault. `event` and
- * `log` are borrowed. */
+/* Begins to connect; a missing bus is no error. Keeps a reference to `event`, and borrows `log`. Returns 0 or
+ * -errno. */
 int bus_system_new(sd_event *event, Log *log, BusAddObjects add, void *userdata, BusSystem **ret);
-/* Lets go of the name and hangs up, without waiting for anybody. */
+/* Releases the name and hangs up, without waiting for anything. */
 BusSystem *bus_system_free(BusSystem *system);
 DEFINE_CLEANUP(BusSystem *, bus_system_free)
 

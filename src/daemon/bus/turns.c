@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* With a thousand connections, sd-event asks epoll for all that are ready, and gets them all, before each single
- * message, and ticks would wait for a message of each. So clients have an epoll set of their own, of which the event
- * loop sees one descriptor, and a queue:
+/* With a thousand connections, sd-event would collect all ready ones before each message, and ticks would
+ * wait for a message of each. So clients have an epoll set of their own, one descriptor to the event loop,
+ * and a queue:
  *
  *   socket ready --> end of the queue --> served one message --> more to do: end of the queue
  *                                                            --> nothing: until the socket is ready again
  *
- * Every client's next message comes before any client's second. When the budget is used up, the loop handles everything
- * else first; a timer that is always due brings it back here. Sockets are watched for edges: a client that was served
- * until there was nothing left has seen all its data. */
+ * Every client's next message comes before any client's second. When the budget is used up, the loop does
+ * everything else; a timer that is always due brings it back. Sockets are watched for edges: a client that
+ * was served until there was nothing left has seen all its data. */
 
 #include "daemon/bus/turns.h"
 
@@ -18,7 +18,7 @@
 #include <sys/epoll.h>
 #include <utlist.h>
 
-/* Taken from epoll at a time. */
+/* Events taken from epoll at a time. */
 #define READY_MAX 64
 
 struct BusTurns {
@@ -63,7 +63,7 @@ static int take_turns(BusTurns *turns)
         BusTurn *turn = turns->queue;
 
         dequeue(turns, turn);
-        /* One that was removed has no socket any more, and nothing left to do. */
+        /* A client that was removed has no socket any more, and nothing left to do. */
         if (turns->serve(turn) && turn->fd >= 0)
             enqueue(turns, turn);
     }
@@ -122,7 +122,7 @@ int bus_turns_add(BusTurns *turns, BusTurn *turn, int fd)
     *turn = (BusTurn){.fd = -1};
     if (epoll_ctl(turns->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
         return -errno;
-    turn->fd = fd; /* it can be written to, so its first edge is there */
+    turn->fd = fd; /* it is writable, so its first edge is there */
     return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Only the names of methods and who may call them. The answers are in views/describe.c, the effects in manager/admin.c
- * and manager/reload.c, the values of properties and when they change in views/objects.c. */
+/* Only the names of methods and who may call them. The answers are in views/describe.c, the effects in
+ * manager/admin.c and manager/reload.c, the properties in views/objects.c. */
 
 #include "daemon/bus/authorize.h"
 #include "daemon/views/describe.h"
@@ -33,7 +33,7 @@ static Dict reply_new(sd_bus_message *call)
     return dict;
 }
 
-/* Sends the reply; when filling it failed, returns why, and sd-bus answers with that error. */
+/* Sends the reply. If filling it failed, returns that error, and sd-bus answers with it. */
 static int reply_send(Dict *dict)
 {
     int r = dict->error < 0 ? dict->error : sd_bus_send(NULL, dict->message, NULL);
@@ -52,7 +52,6 @@ static int no_such_workload(sd_bus_error *error, const char *name)
     return sd_bus_error_setf(error, NUMAPLACE_ERROR_NO_SUCH_WORKLOAD, "there is no workload '%s'", name);
 }
 
-/* Methods without arguments: the answer is all there is to them. */
 static int method_describe(sd_bus_message *message, void *userdata, sd_bus_error *error)
 {
     static const struct {
@@ -136,7 +135,6 @@ static int method_explain(sd_bus_message *message, void *userdata, sd_bus_error 
     return r;
 }
 
-/* A method that hands out a list page by page. */
 static int answer_page(sd_bus_message *message, void *userdata,
                        void (*describe)(Dict *dict, const Manager *manager, uint64_t after, uint32_t max))
 {
@@ -162,7 +160,7 @@ static int method_list_history(sd_bus_message *message, void *userdata, sd_bus_e
     return answer_page(message, userdata, describe_history);
 }
 
-/* Pause, Resume or Release, as the message says. Answers: no answer but success. */
+/* Does what the message says: Pause, Resume or Release. The answer is empty. */
 static int administer(sd_bus_message *message, void *userdata, sd_bus_error *error, const char *name)
 {
     Manager *manager = manager_of(userdata);
@@ -194,7 +192,7 @@ static int administer(sd_bus_message *message, void *userdata, sd_bus_error *err
     }
 }
 
-/* Of the manager: one name, "" for everything. */
+/* The manager's methods take a name; "" is everything. */
 static int method_administer(sd_bus_message *message, void *userdata, sd_bus_error *error)
 {
     const char *name;
@@ -233,7 +231,7 @@ static int read_assignment(sd_bus_message *message, Assignment *ret, bool *ret_s
         return r;
     ret->pid = pid;
     *ret_starting = starting;
-    /* A name that was cut is that of no policy: the longest has one byte less. */
+    /* A name longer than any policy's becomes "", which no policy has. */
     (void)snprintf(ret->policy, sizeof(ret->policy), "%s", strlen(policy) <= POLICY_NAME_MAX ? policy : "");
     return 0;
 }
@@ -278,7 +276,7 @@ static int method_assign_process(sd_bus_message *message, void *userdata, sd_bus
     }
 }
 
-/* The workload a call was sent to. sd-bus has asked for it just before, but polkit's answer may have come after a
+/* The workload a call was sent to. sd-bus has just looked for it, but polkit's answer may have come after a
  * reload without it. */
 static const Workload *workload_of(sd_bus_message *message, void *userdata, sd_bus_error *error)
 {
@@ -316,7 +314,7 @@ static int workload_method_administer(sd_bus_message *message, void *userdata, s
     return administer(message, userdata, error, workload->name);
 }
 
-/* Reading is for everyone who can connect. Changing is asked about by bus_authorize(): sd-bus itself would look for
+/* Everyone who can connect may read. bus_authorize() decides about changes: sd-bus itself would look for
  * CAP_SYS_ADMIN, and wait for the bus to say who has it. */
 #define READ   SD_BUS_VTABLE_UNPRIVILEGED
 #define CHANGE SD_BUS_VTABLE_UNPRIVILEGED
