@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* An assigned process is known by PID and start time. Its descendants are concluded, because the kernel does not name
- * them: a child from its parent, or, if the parent had ended before anything looked, from the process group or session
- * that the parent had begun. A grandchild is missed if its parent began neither and lived for less than the time
+/* An assigned process is known by PID and start time. Its descendants are inferred, because the kernel does
+ * not name them: from the parent, or if that ended before anything looked, from the process group or session
+ * that it had begun. A grandchild is missed if its parent began neither and lived for less than the time
  * between two discoveries. */
 
 #include "daemon/tables/assignments.h"
@@ -16,7 +16,7 @@
 typedef struct Entry {
     Assignment value;
     bool kept;
-    UT_hash_handle hh; /* by value.pid: one number names one process at a time */
+    UT_hash_handle hh; /* by value.pid: a PID names one process at a time */
 } Entry;
 
 struct Assignments {
@@ -58,7 +58,7 @@ static Entry *entry_find(const Assignments *assignments, pid_t pid)
     return entry;
 }
 
-/* Adds an entry with nothing but the number. */
+/* Adds an entry with only a PID. */
 static int entry_add(Assignments *assignments, pid_t pid, Entry **ret)
 {
     Entry *entry;
@@ -116,7 +116,7 @@ const Assignment *assignments_inherit(Assignments *assignments, const Assignment
         entry->value.session = who->session;
         return &entry->value;
     }
-    if (entry) /* of an earlier bearer of the number */
+    if (entry) /* of an earlier process with this PID */
         entry_drop(assignments, entry);
     for (size_t i = 0; i < ARRAY_SIZE(from); i++) {
         const Entry *ancestor = entry_find(assignments, from[i]);

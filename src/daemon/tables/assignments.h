@@ -11,16 +11,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Processes at a time; some 200 bytes each. Further descendants fall under policies as if nobody had assigned them. */
+/* Processes at a time; some 200 bytes each. Further descendants are matched as if they were not assigned. */
 #define ASSIGNMENTS_MAX 16384U
 
 typedef struct Assignment {
     pid_t pid;
     uint64_t start_ticks;
-    pid_t group, session; /* process group and session, as last heard of */
+    pid_t group, session; /* process group and session, as last seen */
     char policy[POLICY_NAME_MAX + 1];
-    char *
-        stripe; /* operating-system nodes its memory is interleaved over since its start, a list; NULL: it is not */
+    char *stripe; /* operating-system nodes its memory is interleaved over since its start; NULL: none */
 } Assignment;
 
 typedef struct Assignments Assignments;
@@ -29,30 +28,29 @@ Assignments *assignments_new(void);
 Assignments *assignments_free(Assignments *assignments);
 DEFINE_CLEANUP(Assignments *, assignments_free)
 
-/* Adds a process, or assigns it anew; whatever else had its number is forgotten. The value is copied. Returns 0,
+/* Assigns a process, also anew; an earlier process with its PID is forgotten. Copies the value. Returns 0,
  * -ENOSPC at ASSIGNMENTS_MAX (counted), or -ENOMEM. */
 int assignments_set(Assignments *assignments, const Assignment *value);
 
 const Assignment *assignments_find(const Assignments *assignments, pid_t pid, uint64_t start_ticks);
 
-/* The assignment of a process: its own, or else that of its parent, of the leader of its process group or of the
- * leader of its session, which becomes its own. NULL: it has none, or there is no room for one. `who` says all but
- * policy and stripe. */
+/* The assignment of a process: its own, or else that of its parent, or of the leader of its process group or
+ * session, which becomes its own. NULL: none, or no room for one. `who` has all but policy and stripe. */
 const Assignment *assignments_inherit(Assignments *assignments, const Assignment *who, pid_t parent);
 
-/* Forgets who has ended. A leader is kept while members of its process group or session are left: the kernel does
- * not give its number away before. */
+/* Forgets processes that have ended. A leader is kept while its process group or session has members: until
+ * then the kernel does not reuse its PID. */
 void assignments_sweep(Assignments *assignments, bool (*lives)(void *userdata, const Assignment *assignment),
                        void *userdata);
 
 size_t assignments_count(const Assignments *assignments);
 uint64_t assignments_refused(const Assignments *assignments); /* at ASSIGNMENTS_MAX, since start */
 
-/* Whether it is another than when this was last asked. */
+/* Whether anything has changed since the last call. */
 bool assignments_changed(Assignments *assignments);
 
-/* All of them as text, malloc'd; NULL when memory is out. */
+/* All of them as text, malloc'd; NULL: out of memory. */
 char *assignments_format(const Assignments *assignments);
-/* Adds those of a text. Returns 0, -EINVAL when it is not of this form (what stands before the fault was added),
- * -ENOSPC, or -ENOMEM. */
+/* Adds those of a text. Returns 0, -EINVAL if it does not parse (those before the fault were added), -ENOSPC,
+ * or -ENOMEM. */
 int assignments_parse(Assignments *assignments, const char *text, size_t len);

@@ -8,18 +8,18 @@
 
 typedef struct Looks {
     uint16_t values[GAIN_LOOKS]; /* permille, a ring */
-    uint32_t n;                  /* taken in all */
+    uint32_t n;                  /* ever taken */
 } Looks;
 
 typedef struct Entry {
     uint64_t group_id;
     uint64_t home_usec; /* Group.last_home_usec at the last look */
-    bool changed;       /* there is a before */
+    bool changed;       /* `before` is known */
     bool at_home;       /* at the last look */
     bool seen;          /* in this look */
     uint64_t local_sum, local_of;
     GainSide before;
-    Looks waits, local; /* since then */
+    Looks waits, local; /* since the last change */
 } Entry;
 
 struct Gains {
@@ -69,7 +69,7 @@ static GainSide side_of(const Entry *e)
     return (GainSide){.waits = mean_of(&e->waits), .local = mean_of(&e->local)};
 }
 
-/* A home that it had when it was first seen has no before; and one that it has no more is worth nothing. */
+/* A home that a group had when it was first seen has no before. A home that it has left is worth nothing. */
 static void note_change(Entry *e, const Group *group)
 {
     uint64_t home_usec = group->last_home_usec;
@@ -95,7 +95,7 @@ static Entry *find(const Gains *gains, uint64_t group_id)
     return at < gains->n && gains->entries[at].group_id == group_id ? &gains->entries[at] : NULL;
 }
 
-/* Valid until the next one is added. NULL: memory is out. */
+/* Valid until the next one is added. NULL: out of memory. */
 static Entry *entry_of(Gains *gains, const Group *group)
 {
     size_t at = LOWER_BOUND(i, gains->n, gains->entries[i].group_id < group->id);
@@ -108,7 +108,7 @@ static Entry *entry_of(Gains *gains, const Group *group)
     return &gains->entries[at];
 }
 
-/* By what each of its processes runs. */
+/* Sums up the local shares of each group's processes, weighted by CPU time. */
 static int sum_local(Gains *gains, const World *world)
 {
     for (size_t i = 0; i < world->n_processes; i++) {
@@ -135,7 +135,7 @@ static void look_at(Entry *e, const World *world, const Group *group)
     note_change(e, group);
     if (e->changed && world->now_usec < e->home_usec + GAIN_SETTLE_USEC)
         return;
-    /* Who sleeps says nothing. */
+    /* A group that sleeps says nothing. */
     if (wants < 10)
         return;
     take(&e->waits, (uint32_t)((uint64_t)group->wait_permille * 1000 / wants));

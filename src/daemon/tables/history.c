@@ -7,16 +7,16 @@
 #include <string.h>
 
 struct History {
-    HistoryStep steps[HISTORY_STEPS]; /* a ring: that of a sequence is at its remainder */
-    uint64_t last;                    /* sequence of the one under way, 0: there was no look yet */
-    uint64_t begin_usec;              /* of that one */
+    HistoryStep steps[HISTORY_STEPS]; /* a ring, indexed by the sequence modulo its size */
+    uint64_t last;                    /* sequence of the step in progress; 0: no look yet */
+    uint64_t begin_usec;              /* of that step */
     HistoryTotals last_totals;        /* at the last look */
 };
 
-/* One of the workloads of this look. */
+/* One workload in this look. */
 typedef struct Look {
     WorkloadIx workload;
-    uint64_t *run; /* of each NodeIx */
+    uint64_t *run; /* per NodeIx */
     uint64_t local_sum, local_of;
 } Look;
 
@@ -61,7 +61,7 @@ static HistoryStep *step_now(History *history)
 
     if (history->last > 0 && step->span_usec < HISTORY_STEP_USEC)
         return step;
-    /* What was between two steps belongs to the later one. */
+    /* The time between two steps belongs to the later one. */
     if (history->last > 0)
         history->begin_usec += step->span_usec;
     history->last++;
@@ -71,7 +71,7 @@ static HistoryStep *step_now(History *history)
     return step;
 }
 
-/* Sets *ret to NULL when there is no room for another one. Returns 0 or -ENOMEM. */
+/* Finds or adds a row. Sets *ret to NULL if there is no room. Returns 0 or -ENOMEM. */
 static int row_of(HistoryStep *step, const char *workload, HistoryRow **ret)
 {
     HistoryRow *rows, *row;
@@ -107,7 +107,7 @@ static int add_run(HistoryRow *row, uint32_t node, uint64_t run)
     return APPEND(row->runs, row->runs_capacity, row->n_runs, (HistoryRun){.node = node, .run = run});
 }
 
-/* Those that run most, the most first. */
+/* Chooses the workloads that run most, in descending order. */
 static size_t choose(const World *world, Look *looks)
 {
     size_t n = 0;
@@ -137,7 +137,7 @@ static Look *look_of(Look *looks, size_t n, WorkloadIx workload)
     return NULL;
 }
 
-/* And those that were among them before in this step: its means are of all looks. */
+/* Adds those chosen earlier in this step: its means are of all looks. */
 static size_t add_known(World *world, const HistoryStep *step, Look *looks, size_t n)
 {
     for (size_t i = 0; i < step->n_rows; i++) {
@@ -193,7 +193,7 @@ static int add(HistoryStep *step, const World *world, const Look *look)
     return r;
 }
 
-/* A counter that was set back began again from 0: a new mover counts for itself. */
+/* A counter that went back began again from 0: a new mover has its own. */
 static uint64_t since(uint64_t before, uint64_t now)
 {
     return now >= before ? now - before : now;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A fixed ring and a fixed table, allocated as they fill: 2048 of each are about 600 KiB. Masks and names are interned
- * in a pool of their own, because the World's pool is swept of what the World itself does not hold. The pool is swept
- * each time the ring has gone round once; with at most hundreds of masks in use, that is cheap and rare. */
+/* A fixed ring and a fixed table, allocated as they fill: 2048 of each are about 600 KiB. Masks and names are
+ * interned in a separate pool, because the World's is swept of what the World does not hold. This pool is
+ * swept once in each round of the ring; with at most hundreds of masks in use, that is cheap and rare. */
 
 #include "daemon/tables/moves.h"
 
@@ -133,7 +133,7 @@ static bool keep_string(Moves *moves, const char *s, const char **ret)
     return !s || *ret;
 }
 
-/* The same action with the same outcome, noted a short time ago. */
+/* Finds a recent action that is the same and had the same outcome. */
 static Move *find_same(Moves *moves, const PlanAction *action, PlanOutcome outcome)
 {
     uint64_t end = moves->last > MOVES_FOLD_MAX ? moves->last - MOVES_FOLD_MAX : 0;
@@ -215,7 +215,7 @@ int moves_add(Moves *moves, World *world, const PlanAction *action, PlanOutcome 
         !keep_string(moves, workload_name(world, action->workload), &move.workload))
         return -ENOMEM;
     if (action->kind == PLAN_KIND_RELEASE && outcome == PLAN_OUTCOME_FOREIGN)
-        move.to = move.from; /* what it had before was not put back */
+        move.to = move.from; /* the earlier mask was not put back */
     copy_comm(world, &action->subject, move.comm);
 
     moves->last++;

@@ -3,9 +3,9 @@
 #include "daemon/tables/task-set.h"
 
 typedef struct Member {
-    pid_t pid; /* one number names one process at a time */
+    pid_t pid; /* a PID names one process at a time */
     uint64_t start_ticks;
-    unsigned seen; /* sweep in which it was found last */
+    unsigned seen; /* sweep in which it was last found */
 } Member;
 
 struct TaskSet {
@@ -32,7 +32,7 @@ TaskSet *task_set_free(TaskSet *set)
     return NULL;
 }
 
-/* Where that number is, or would be; and whether it is. */
+/* The index of the PID, or where to insert it; and whether it is there. */
 static size_t place_of(const TaskSet *set, pid_t pid, bool *ret_there)
 {
     size_t at = LOWER_BOUND(i, set->n, set->members[i].pid < pid);

@@ -6,7 +6,7 @@
 
 typedef struct User {
     uid_t uid;
-    char *name; /* NULL: there is none; this is remembered too, a missing user is the slowest look-up */
+    char *name; /* NULL: none; kept, because a missing user is the slowest look-up */
 } User;
 
 struct UserCache {
