@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Which thread uses which memory, as far as known: of the whole machine, of a workload, of a process, and of a thread.
- */
+/* Which thread uses which memory, as far as known: of the machine, a workload, a process, and a thread. */
 
 #include "base/time.h"
 #include "daemon/manager/evidence.h"
@@ -70,7 +69,7 @@ static void put(Dict *dict, const Sum *sum)
     dict_counters(dict, "scan_skipped", sum->scan, SCAN_REASON_MAX, scan_reason_names);
 }
 
-/* What a policy gets, and why; `process`, NULL: nobody: what that gets. */
+/* The evidence that a policy gets, and why; for `process`, unless that is NULL. */
 static void put_kind(Dict *dict, const Manager *manager, const Policy *policy, const Process *process)
 {
     const ManagerEvidence *evidence = manager->evidence;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Where memory lies, summed over the subject of the question, and what is done about it. This is residency (evidence
- * D): by process, and how much, not which thread uses it. */
+/* Where memory lies, summed over what was asked about, and what is done about it. This is residency (evidence
+ * D): how much of each process, not which thread uses it. */
 
 #include "daemon/views/describe.h"
 
@@ -10,11 +10,12 @@
 
 typedef struct MemorySum {
     uint64_t *bytes;      /* [n_nodes] */
-    uint64_t oldest_usec; /* of the readings */
+    uint64_t oldest_usec; /* of the oldest reading */
     uint64_t all_bytes;
     uint32_t n_known, n_unknown;
-    uint64_t stall_sum, traffic_sum, stall_weight; /* of those of which it is known; by CPU time */
-    uint64_t todo_bytes;                           /* of orders under way */
+    uint64_t stall_sum, traffic_sum,
+        stall_weight;    /* of processes of which it is known, weighted by CPU time */
+    uint64_t todo_bytes; /* of migration requests in flight */
     uint32_t n_moving;
 } MemorySum;
 
@@ -48,7 +49,7 @@ static void put_node(Dict *dict, const World *world, uint32_t node, uint64_t byt
     dict_end(dict);
 }
 
-/* How far it has come together on one node (P16). */
+/* The share of the node with most of the memory (P16, strength of convergence). */
 static uint32_t strength_permille(const World *world, const MemorySum *sum)
 {
     uint64_t most = 0;
@@ -58,7 +59,7 @@ static uint32_t strength_permille(const World *world, const MemorySum *sum)
     return sum->all_bytes > 0 ? (uint32_t)(most / MAX(sum->all_bytes / 1000, 1U)) : 0;
 }
 
-/* Whether memory of this workload goes where its homes are, as far as it is not left to the kernel's balancing. */
+/* Whether memory of this workload follows its homes, as far as it is not left to the kernel's balancing. */
 static bool follows(const Manager *manager, WorkloadIx workload)
 {
     const Policy *policy = group_policy(manager->world, manager->policies, workload);
@@ -66,7 +67,7 @@ static bool follows(const Manager *manager, WorkloadIx workload)
     return policy && policy->follow && manager->orders;
 }
 
-/* Whether it is dealt out over the nodes of its home, too (P17). */
+/* Whether it is also interleaved over the nodes of its home (P17, interleaving). */
 static bool stripes(const Manager *manager, WorkloadIx workload)
 {
     const Policy *policy = group_policy(manager->world, manager->policies, workload);
@@ -108,7 +109,7 @@ static void put_account(Dict *dict, const MemoryAccount *account)
     dict_u64(dict, "memory_blocked_usec", account->blocked_usec);
 }
 
-/* The array of a sum, or NULL with the error in the Dict. */
+/* Allocates the array of a sum; NULL with the error in the Dict. */
 static uint64_t *new_bytes(Dict *dict, const World *world)
 {
     uint64_t *bytes = calloc(MAX(world->topology->n_nodes, 1U), sizeof(*bytes));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What was done: moves in signals and lists, the steps of the last day (daemon/tables/history.h), and what the last
- * change of home of a group was worth (daemon/tables/gains.h). */
+/* Moves in signals and lists, the steps of the last day (daemon/tables/history.h), and what the last change
+ * of a group's home was worth (daemon/tables/gains.h). */
 
 #include "daemon/views/describe.h"
 
@@ -53,7 +53,7 @@ void describe_moves(Dict *dict, const Manager *manager, uint64_t after, uint32_t
     dict_list_end(dict, NULL);
 }
 
-/* A reply ends with the step in which it comes to so many workloads and nodes of them: some milliseconds. */
+/* A reply ends with the step that fills it with this many workloads and their nodes: some milliseconds. */
 #define ROWS_MAX 1000U
 
 static uint32_t mean(uint64_t sum, uint32_t n)

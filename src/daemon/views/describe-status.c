@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The state of the whole program in one dictionary: its settings, what it found, what it did and what that cost. One
- * function for each part, in the order of numaplace-json(5). */
+/* The whole program in one dictionary: settings, findings, actions and costs. One function for each part, in
+ * the order of numaplace-json(5). */
 
 #include "daemon/views/describe.h"
 
@@ -12,8 +12,7 @@
 static const char *const cgroup_names[] = {"none", "v1", "hybrid", "v2"};
 static_assert(ARRAY_SIZE(cgroup_names) == PROBE_CGROUP_MAX, "a cgroup layout has no name");
 
-/* Resident memory of this process; statm is in pages, the second number is resident. 0 when it cannot be
- * read. */
+/* Resident memory of this process: the second number of statm, in pages. 0 if it cannot be read. */
 static uint64_t rss_bytes(void)
 {
     unsigned long long size, resident = 0;
@@ -60,7 +59,7 @@ static void status_pacing(Dict *dict, const Manager *manager)
     dict_bool(dict, "unfinished", manager->unfinished || probe_unfinished(manager->probe));
 }
 
-/* Threads of managed processes that are left as somebody else pinned them. */
+/* Counts threads of managed processes that are left as somebody else pinned them. */
 static uint32_t count_pinned(const World *world)
 {
     uint32_t n = 0;

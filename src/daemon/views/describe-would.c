@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What would be, of workloads that are only observed (plan/would.h). For the others the sets are empty. */
+/* What acting would do for workloads that are only observed (plan/would.h). For others the sets are empty. */
 
 #include "daemon/views/describe.h"
 
@@ -10,10 +10,10 @@
 #include "plan/memory/follow.h"
 #include "plan/would.h"
 
-/* Of a CPU; who runs less does not press on memory. */
+/* Of a CPU; a thread that runs less does not press on memory. */
 #define RUNS_PERMILLE 100U
 
-/* In the World of what would be; NULL: it is placed, or was not looked at yet. */
+/* The group in the World of what acting would do; NULL: it is placed, or was not planned for yet. */
 static const Group *would_group(const Manager *manager, const Group *group)
 {
     return group && manager->would.world && manager_observes(manager, group->workload)
@@ -52,7 +52,8 @@ static void put_local(Dict *dict, const char *key, uint32_t permille)
         dict_u32(dict, key, permille);
 }
 
-/* Who uses which memory is not sampled of who is only observed; of several threads it may change what is best. */
+/* Whether it might be better to spread the threads. That depends on which thread uses which memory, for which
+ * observed processes are not sampled. */
 static bool may_spread(const Manager *manager, const Process *process)
 {
     const Policy *policy = group_policy(manager->world, manager->policies, process->workload);
@@ -99,8 +100,8 @@ void describe_would_of_process(Dict *dict, const Manager *manager, const Process
     put_local(dict, "local_permille", would_local_now(world, process));
     if (!would)
         return;
-    /* Else it is left to the kernel. */
     dict_bool(dict, "would_spread_if_private", may_spread(manager, process));
+    /* Memory that does not follow is left to the kernel. */
     follows = policy->follow && !follow_is_kernels(world, policy, process, would->home_nodes);
     put_local(dict, "would_local_permille", would_local_then(world, process, would, follows));
     put_gain(dict, manager, process, would, follows);

@@ -177,8 +177,8 @@ void describe_cpu_loads(Dict *dict, Manager *manager)
     dict_end(dict);
 }
 
-/* The homes of all groups of a workload together, and how many leases they hold; their number unless a list
- * of them follows under the same key. */
+/* The homes of all groups of a workload together and their number of leases; the number of groups, unless a
+ * list of them follows under the same key. */
 static void workload_groups(Dict *dict, const Manager *manager, WorkloadIx workload, bool with_number)
 {
     CLEANUP_BITMAP hwloc_bitmap_t home = manager_object_homes(manager, workload, NULL, false);

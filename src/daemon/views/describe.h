@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Answers: from the manager's state to the dictionaries of numaplace-json(5). Nothing here changes anything.
- * Errors stay in the Dict. */
+/* Answers: turns the manager's state into the dictionaries of numaplace-json(5), and changes nothing. Errors
+ * stay in the Dict. */
 
 #include "daemon/manager/manager.h"
 #include "daemon/views/dict.h"
@@ -15,7 +15,7 @@ void describe_cpus(Dict *dict, Manager *manager);
 void describe_cpu_loads(Dict *dict, Manager *manager);
 void describe_workloads(Dict *dict, Manager *manager);
 
-/* At most `max` tasks of a workload behind (pid, tid). */
+/* At most `max` tasks of a workload, after (pid, tid). */
 void describe_tasks(Dict *dict, Manager *manager, const Workload *workload, pid_t pid, pid_t tid,
                     uint32_t max);
 
@@ -23,12 +23,12 @@ void describe_tasks(Dict *dict, Manager *manager, const Workload *workload, pid_
 void describe_move(Dict *dict, const Manager *manager, const Move *move);
 void describe_moves(Dict *dict, const Manager *manager, uint64_t after, uint32_t max);
 
-/* At most `max` steps, and no more than a reply may hold, with a sequence above `after`. */
+/* At most `max` steps with a sequence above `after`, and no more than a reply may hold. */
 void describe_history(Dict *dict, const Manager *manager, uint64_t after, uint32_t max);
 
 /* The rest is for views/explain.c. */
 
-/* The keys of "workload" with its groups and leases, without the dictionary around them. */
+/* The keys of "workload" with its groups and leases, without the enclosing dictionary. */
 void describe_workload_keys(Dict *dict, Manager *manager, const Workload *workload);
 /* The leases of a workload (pid 0) or of one of its processes. */
 void describe_leases(Dict *dict, Manager *manager, const char *key, WorkloadIx workload, pid_t pid);
@@ -37,15 +37,14 @@ void describe_task(Dict *dict, const Manager *manager, const Task *task);
 /* describe-memory.c: the keys memory... of a workload or (`group` not none) of one of its groups, and of a process. */
 void describe_memory(Dict *dict, const Manager *manager, WorkloadIx workload, GroupIx group);
 void describe_memory_of_process(Dict *dict, const Manager *manager, const Process *process);
-/* What all orders to move memory have come to, and what speaks against giving any. */
+/* The results of all migration requests, and what prevents any. */
 void describe_mover(Dict *dict, const Manager *manager);
 /* The key "free". */
 void describe_free_memory(Dict *dict, const World *world);
 /* The operating-system number of the node with most of a process's memory; -1: not known. */
 int32_t describe_memory_node(const World *world, const Process *process);
 
-/* describe-past.c: the keys gain_..., when something is known of before and after the last change of home of a group.
- */
+/* describe-past.c: the keys gain_..., if a group is known before and after the last change of its home. */
 void describe_gain(Dict *dict, const Manager *manager, uint64_t group_id);
 
 /* describe-would.c: the keys observed and would_..., and of a process local_permille. */
@@ -53,14 +52,14 @@ void describe_would_of_group(Dict *dict, const Manager *manager, const Group *gr
 void describe_would_of_workload(Dict *dict, const Manager *manager, WorkloadIx workload);
 void describe_would_of_process(Dict *dict, const Manager *manager, const Process *process);
 
-/* describe-evidence.c: the keys use... and scan... of the whole, of a workload and of a process; and use... of a
+/* describe-evidence.c: the keys use... and scan... of the machine, a workload and a process; and use... of a
  * thread. */
 void describe_evidence(Dict *dict, Manager *manager);
 void describe_evidence_of_workload(Dict *dict, const Manager *manager, WorkloadIx workload);
 void describe_evidence_of_process(Dict *dict, const Manager *manager, const Process *process);
 void describe_use(Dict *dict, const Manager *manager, const Task *task);
 
-/* manager/fence.c: what this host has, for the status; and by what means a group is kept at home, and why: "means",
+/* manager/fence.c: what this host has, for the status; and how a group is confined, and why: "means",
  * "means_reason", "means_text", "means_error" and "means_memory". */
 void describe_host(Dict *dict, const Manager *manager);
 void describe_means(Dict *dict, const Manager *manager, uint64_t group_id);
@@ -70,8 +69,8 @@ void describe_neighbours(Dict *dict, const Manager *manager);
 
 /* views/explain.c */
 
-/* Why a process or a workload is where it is: everything done to it and refused. The process may be one that
- * is not managed. Return 0, or -ESRCH when there is no such process. */
+/* Why a process or a workload is where it is: everything done to it and refused. The process need not be
+ * managed. Return 0, or -ESRCH if there is none. */
 int describe_explain_process(Dict *dict, Manager *manager, const char *asked, pid_t pid);
 int describe_explain_workload(Dict *dict, Manager *manager, const char *asked, const Workload *workload);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Builds the dictionaries of replies and signals. The first error sticks and everything after it is a no-op, so that a
+/* Builds the dictionaries of replies and signals. After the first error everything is a no-op, so that a
  * dictionary of thirty keys is thirty lines; check `error` at the end. */
 
 #include "topo/topology.h"
@@ -15,10 +15,10 @@ typedef struct Dict {
     int error; /* 0 or the first -errno */
 } Dict;
 
-/* Notes the error `r` of what makes a value, if it is one and the first. */
+/* Keeps `r` if it is an error, and the first one. */
 void dict_check(Dict *dict, int r);
 
-/* One a{sv}: as a value of the message or as an element of a list. */
+/* One a{sv}: a value of the message, or an element of a list. */
 void dict_begin(Dict *dict);
 void dict_end(Dict *dict);
 
@@ -35,7 +35,7 @@ void dict_u64(Dict *dict, const char *key, uint64_t value);
 void dict_strings(Dict *dict, const char *key, const char *const *values);
 void dict_numbers(Dict *dict, const char *key, const uint32_t *values, size_t n);
 
-/* Text of our own, of several lines: not escaped. */
+/* The daemon's own text, of several lines: not escaped. */
 void dict_text(Dict *dict, const char *key, const char *value);
 
 /* A set of CPUs as a list; NULL is "". */
@@ -45,5 +45,5 @@ void dict_nodes(Dict *dict, const char *key, const Topology *topology, hwloc_con
 /* The operating-system node of a CPU, -1 when there is none. */
 void dict_node_of(Dict *dict, const char *key, const Topology *topology, CpuIx cpu);
 
-/* Names and counters, a{st}. */
+/* Counters by name, a{st}. */
 void dict_counters(Dict *dict, const char *key, const uint64_t *counters, int n, const char *const names[]);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* "Why is it there, and why not elsewhere?" The answer comes from three places: the World (the present state), the ring
- * of moves (what was done and refused), and, for an unmanaged process, a look at it like that of discovery. */
+/* "Why is it there, and why not elsewhere?" The answer comes from the World (the present state), the ring of
+ * moves (what was done and refused), and, for an unmanaged process, a look at it like that of discovery. */
 
 #include "daemon/views/describe.h"
 
 #include <string.h>
 
 #define EXPLAIN_TASKS_MAX 64U  /* threads listed */
-#define EXPLAIN_MOVES_MAX 200U /* of the newest moves */
+#define EXPLAIN_MOVES_MAX 200U /* newest moves listed */
 
 typedef struct Verdict {
     const char *name;
@@ -29,16 +29,16 @@ static Verdict verdict_of_reason(PlanReason reason)
     return (Verdict){.name = plan_reason_name(reason), .text = plan_reason_text(reason)};
 }
 
-/* Whose story: moves of one process since it started, or of one workload. */
+/* The subject: one process since it started, or one workload. */
 typedef struct Story {
     pid_t pid; /* 0: a workload */
     uint64_t start_ticks;
     const char *workload;
-    uint64_t group_id; /* refusals about the group as a whole are the process's too */
-    bool would;        /* moves that would have been made, or all others */
+    uint64_t group_id; /* refusals of the group as a whole concern the process, too */
+    bool would;        /* selects moves that would be made; else all others */
 } Story;
 
-/* A thread is born after its process, so an older start time belongs to an earlier bearer of the number. */
+/* A thread starts after its process, so an older start time belongs to an earlier process with this PID. */
 static bool key_is_of(const Story *story, const TaskKey *key)
 {
     return key->pid == story->pid && key->start_ticks >= story->start_ticks;
@@ -130,7 +130,7 @@ static PlanReason reason_of_hands(uint8_t hands)
     return reasons[hands];
 }
 
-/* The reason that keeps every thread of a process from being placed, or INVALID when one may be. */
+/* The reason why no thread of a process may be placed, or INVALID if one may. */
 static PlanReason reason_of_all_tasks(const Manager *manager, const Process *process)
 {
     PlanReason reason = PLAN_REASON_INVALID;
@@ -148,7 +148,7 @@ static PlanReason reason_of_all_tasks(const Manager *manager, const Process *pro
     return reason;
 }
 
-/* What the plan said last about a process without a home, or about its group. */
+/* The last refusal of a process without a home, or of its group. */
 static PlanReason reason_of_plan(const Manager *manager, const Story *story)
 {
     PlanReason reason = PLAN_REASON_INVALID;
@@ -194,7 +194,7 @@ static void put_tasks(Dict *dict, const Manager *manager, const Process *process
     dict_list_end(dict, "tasks");
 }
 
-/* `subject` may be NULL: the process could not be looked at again. */
+/* `subject` may be NULL: the process could not be read again. */
 static void put_policy(Dict *dict, Manager *manager, const Policy *policy, const ProbeSubject *subject)
 {
     PolicySubject about;
@@ -226,8 +226,7 @@ static int on_policy_look(void *userdata, const ProbeSubject *subject)
     return 0;
 }
 
-/* The policy of a managed process. What it was matched by is not kept for thousands of them, but looked at
- * again. */
+/* The policy of a managed process. What matched is not kept for thousands of them, but read again. */
 static void put_policy_of(Dict *dict, Manager *manager, const Policy *policy, pid_t pid)
 {
     PolicyLook look = {.dict = dict, .manager = manager, .policy = policy};
@@ -331,7 +330,7 @@ static int on_look(void *userdata, const ProbeSubject *subject)
     return 0;
 }
 
-/* Why there was nothing to look at; `r` is positive. */
+/* Why the process could not be read; `r` is a PROBE_E_ outcome. */
 static Verdict verdict_of_look(int r, pid_t pid)
 {
     switch (r) {

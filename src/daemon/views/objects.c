@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The last values sent are kept, so that changes are found by comparing, whatever caused them: plans, reloads,
- * administrators. Comparing happens only after an event (manager->objects_changed), and costs one pass over the groups.
+/* Changes are found by comparing with the last values sent, whatever caused them: plans, reloads, administrators.
+ * That is done only after an event (manager->objects_changed), and costs one pass over the groups.
  *
- * Numbers that change all the time (tasks, lends) are properties without signals; clients read them when they need
- * them. */
+ * Numbers that change all the time (tasks, lends) are properties without signals; clients read them when they
+ * need them. */
 
 #include "daemon/views/objects.h"
 
@@ -18,12 +18,12 @@
 /* Between two summaries of refusals. */
 #define REFUSED_INTERVAL_USEC (10 * USEC_PER_SEC)
 
-/* A workload as it was told last. */
+/* A workload as last told to clients. */
 typedef struct ObjectView {
     char *name;
     hwloc_bitmap_t home; /* of all its groups together, never NULL */
     bool paused;
-    bool present; /* while comparing: it is still there */
+    bool present; /* while comparing: it still exists */
 } ObjectView;
 
 typedef struct ObjectViews {
@@ -225,7 +225,7 @@ static ObjectView *find_view(ObjectViews *views, const char *name)
     return NULL;
 }
 
-/* Takes `home` over. */
+/* Takes over `home`. */
 static void add_view(Manager *manager, const Workload *workload, char *path, hwloc_bitmap_t home)
 {
     ObjectViews *views = manager->views;
@@ -247,7 +247,7 @@ static void compare_workload(Manager *manager, const Workload *workload)
     CLEANUP_BITMAP hwloc_bitmap_t home =
         manager_object_homes(manager, world_workload_index(manager->world, workload), NULL, false);
 
-    /* Memory is out: what was not told now is when something happens again. */
+    /* Out of memory: the change is told when something changes again. */
     if (!path || !home) {
         if (view)
             view->present = true;
