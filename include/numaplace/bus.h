@@ -14,8 +14,9 @@
 #define NUMAPLACE_BUS_PATH_WORKLOADS     "/org/numaplace1/workload"
 #define NUMAPLACE_BUS_INTERFACE_WORKLOAD "org.numaplace1.Workload"
 
-/* polkit actions, checked on the system bus for callers other than root and the daemon's user: for a change of
- * everything, or of one workload or process, named in the detail "workload". The first implies the second. */
+/* polkit actions, checked on the system bus for callers other than root and the daemon's user. The first is for changes
+ * that concern everything, the second for one workload or process, named in the detail "workload". The first implies
+ * the second. */
 #define NUMAPLACE_ACTION_MANAGE   "org.numaplace1.manage"
 #define NUMAPLACE_ACTION_OVERRIDE "org.numaplace1.override"
 
@@ -27,7 +28,7 @@
 #define NUMAPLACE_ERROR_LIMIT            "org.numaplace1.Error.LimitExceeded"
 #define NUMAPLACE_ERROR_NOT_RESTORED     "org.numaplace1.Error.NotRestored"
 
-/* Most entries of one reply; clients fetch longer lists page by page. */
+/* The most entries in one reply; clients fetch longer lists page by page. */
 #define NUMAPLACE_BUS_PAGE_MAX 1000U
 
 /* org.numaplace1.Manager

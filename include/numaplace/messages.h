@@ -18,6 +18,6 @@
 #define NUMAPLACE_MESSAGE_ADMINISTRATOR    "948db4612a5c408393a0ba8b25140f9f" /* pause, resume, release */
 #define NUMAPLACE_MESSAGE_LIMIT            "2fc79b7b40884bf290afb606ff417768" /* a limit was reached */
 #define NUMAPLACE_MESSAGE_MEMORY           "eb4f593c1c394db1b9847bae7e4387bc" /* a migration request has ended */
-#define NUMAPLACE_MESSAGE_NEIGHBOUR        "08a58e1f3d32496783c4ab7b1e43727c" /* other placing software */
+#define NUMAPLACE_MESSAGE_NEIGHBOUR        "08a58e1f3d32496783c4ab7b1e43727c" /* other software places tasks */
 #define NUMAPLACE_MESSAGE_JOURNAL          "031c23be86c4473793fcba88f1ec99d0" /* the undo journal cannot be used */
 #define NUMAPLACE_MESSAGE_HANGS            "4b9ea64725e3419489a79982deedf023" /* a process cannot be read */

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* With nothing to do, both intervals back off to this, so a workload that wakes up without pressure, and so
- * without a PSI event, is seen no later. Only the configuration can set longer ones. */
+ * without a PSI event, is seen no later. Longer intervals come only from the configuration or from MaxCPU=. */
 #define PACE_IDLE_MAX_USEC 2000000ULL
 
 /* MaxCPU= stretches intervals to at most this, so that a daemon that cannot afford its machine still answers. */
@@ -21,9 +21,9 @@
 #define PACE_SAVING_USEC 60000000ULL
 
 /* A daemon that may change nothing only watches, and nothing waits for it. Its ticks are this far apart and
- * cost at most this much of one CPU (permille, over ten minutes), whatever MaxCPU= says: it looks soon and
- * pays later. At first, and after processes have come or gone, it ticks as SlowTickSec= says, for as long as
- * a first home and its memory take to be known. */
+ * cost at most this much of one CPU (permille, over ten minutes), even if MaxCPU= allows more. The long time lets it
+ * look at new processes soon and pay later: at first, and after processes have come or gone, it ticks as SlowTickSec=
+ * says, for as long as a first home and its memory take to be known. */
 #define PACE_WATCH_USEC        PACE_IDLE_MAX_USEC
 #define PACE_WATCH_NEW_USEC    5000000ULL
 #define PACE_WATCH_PERMILLE    1U
@@ -45,11 +45,10 @@ typedef enum PacePress {
 
 typedef struct Pace {
     PaceSettings settings; /* in force; while it only watches, PACE_WATCH_... */
-    /* SlowTickSec=, also if it only watches: interval until `new_until_usec`, while there is something new to
-     * watch. */
+    /* SlowTickSec=: the longest interval until `new_until_usec`, if it only watches and there is something new. */
     uint64_t new_usec;
     uint64_t new_until_usec;
-    /* FastTickSec=, also if it only watches: interval while something is unfinished. */
+    /* FastTickSec=, even if it only watches: interval while something is unfinished. */
     uint64_t step_usec;
     uint64_t fast_wish_usec; /* current intervals before stretching */
     uint64_t slow_wish_usec;
@@ -88,8 +87,8 @@ bool pace_may_discover(const Pace *pace, uint64_t now_usec);
 bool pace_may_tick(const Pace *pace, uint64_t now_usec);
 
 /* Ends a tick that began at `now_usec`, and sets due_usec. `press` is the plan's. `idle`: no managed task
- * ran, or homes were not to be changed. Costs are CPU time; slow_nsec is that of finding processes, as slow
- * ticks do and others may; 0: not done.
+ * ran, or no home had to change. Costs are CPU time; slow_nsec is that of finding processes, as slow ticks do
+ * and others may; 0: not done.
  *
  * After a long tick, a CPU that was busy when waiting began may be idle. So the machine counts as full only
  * if threads waited in the tick before, too. */

@@ -11,12 +11,13 @@ int runtime_dir_open(const char *path, char **ret_error);
 /* The same, but does not create it: returns -ENOENT, without a sentence, if it is missing. */
 int runtime_dir_find(const char *path, char **ret_error);
 
-/* Takes the lock of the only daemon on the directory. It is held while the returned descriptor is open, and
- * ends with the process, however that ends. Returns -EBUSY, and the holder in *ret_error, if it is taken. */
+/* Takes the lock that makes this the only daemon on the directory. It is held while the returned descriptor is
+ * open, and ends with the process, however that ends. Returns -EBUSY, and names the holder in *ret_error, if it is
+ * taken. */
 int runtime_dir_lock(int dir_fd, const char *path, char **ret_error);
 
-/* Takes the lock of the only daemon of the host that places tasks, whatever its runtime directory `path`. It lies
- * in the directory `standard`, which is created if missing, and is held and refused like the lock above. */
+/* Takes the lock that makes this the only daemon of the host that places tasks, whatever its runtime directory `path`.
+ * The lock lies in the directory `standard`, which is created if missing, and is held and refused like that above. */
 int host_lock_take(const char *standard, const char *path, char **ret_error);
 
 /* Makes sure that there is no such daemon while the returned descriptor is open; any number of programs can

@@ -5,7 +5,7 @@
  * daemon's speed limit how often it is asked. Messages are JSON objects, each followed by a NUL; see
  * https://varlink.org.
  *
- * libsystemd has Varlink since version 257, and Debian 12 has 252. Two methods need only this part. */
+ * libsystemd has Varlink since version 257, but Debian 12 has 252. So the part of it that two methods need is here. */
 
 #include "exporter/varlink.h"
 

@@ -9,8 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Changes that wait at a time: for the bus to say who calls, and again for polkit; of one caller, a
- * connection to the system bus; for polkit, about one user. */
+/* Most changes that wait at a time. BUS_REQUESTS_MAX limits those that wait for the bus to say who calls, and
+ * separately those that wait for polkit. A caller is a connection to the system bus; all its changes count. Of a user,
+ * only those that wait for polkit count. */
 #define BUS_REQUESTS_MAX            64U
 #define BUS_REQUESTS_MAX_PER_CALLER 4U
 #define BUS_REQUESTS_MAX_PER_USER   8U

@@ -17,8 +17,8 @@ static int take_hello(BusFraming *framing, uint8_t byte)
 {
     if (++framing->n_hello > BUS_FRAMING_HELLO_MAX)
         return -EMSGSIZE;
-    /* After a mismatch, only '\r' can begin the end anew. The end has one more '\r' before its last byte;
-     * there, the byte that must follow is the same. */
+    /* After a mismatch, only a '\r' can begin the end anew. The '\r' matched before the end's last byte cannot be that
+     * beginning: there, too, only '\n' may follow. */
     if (byte == (uint8_t)hello_end[framing->n_match])
         framing->n_match++;
     else

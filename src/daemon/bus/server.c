@@ -35,7 +35,7 @@
 #include <utlist.h>
 
 /* Connections that wait to be accepted; by default net.core.somaxconn allows no more. When the queue is full,
- * connecting fails at once, also for the administrator. A thousand take some 50 ms. */
+ * connecting fails at once, also for the administrator. Accepting a thousand takes some 50 ms. */
 #define BACKLOG 4096
 /* Connections accepted before the loop looks at ticks and at admitted clients: some 2 ms. */
 #define ACCEPT_MAX 32
@@ -145,7 +145,7 @@ static void client_end(BusClient *client)
     (void)sd_event_source_set_enabled(client->server->reap_source, SD_EVENT_ONESHOT);
 }
 
-/* Disconnects a misbehaving client. Every thousandth is logged; the counter has all. */
+/* Disconnects a misbehaving client. Only the first of each thousand is logged; the counter has all. */
 static void client_disconnect(BusClient *client, const char *why)
 {
     BusServer *server = client->server;

@@ -52,7 +52,7 @@ bool bus_system_ready(const BusSystem *system)
     return system->ready;
 }
 
-/* The priority of everything but signals. Requests and ticks alternate, so neither a storm of requests nor
+/* The priority of everything except Unix signals. Requests and ticks alternate, so neither a storm of requests nor
  * ticks longer than their interval (with hundreds of runnable tasks) keep the other waiting. */
 static int attach(BusSystem *system)
 {

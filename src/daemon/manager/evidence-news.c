@@ -81,7 +81,7 @@ static int give_orders(Manager *manager)
     return carry_out(manager, uses, n);
 }
 
-/* New knowledge of which thread uses what makes homes be planned now, not in the next slow tick. While rounds
+/* When more is known of which thread uses what, homes are planned at once and not in the next slow tick. While rounds
  * are made at full pace, so are fast ticks: they see which threads begin and stop working. */
 static void wake(Manager *manager, const MemoryWatchLook *look)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Which processes are sampled to find which thread uses which memory, by which evidence, and what follows. The
- * threads of a crew make the rounds and signal news through a descriptor. Slow ticks decide which processes to
- * begin and end with; so do ticks in which homes changed, or a process was met that is to be sampled at once
+ * threads of a crew make the rounds and signal news through a descriptor. Slow ticks decide for which processes
+ * sampling starts or stops; so do ticks in which homes changed, or a process was met that is to be sampled at once
  * (memory_watch_begins_early()).
  *
  *     slow tick --> which to sample --> crew --> rounds --> news --> World, requests
@@ -28,7 +28,7 @@
 /* A process that could not be sampled by one kind of evidence is tried again after this. */
 #define AGAIN_USEC (60 * USEC_PER_SEC)
 
-/* While little of MaxCPU= is saved, rounds may use one part in this many of it; ticks have the rest. */
+/* Unless much of MaxCPU= is saved (pace_has_savings()), rounds get one part in this many of it, and ticks the rest. */
 #define COST_PART 2U
 
 EvidenceWatch *manager_evidence_find(const Manager *manager, pid_t pid)
@@ -121,8 +121,8 @@ static void drop(Manager *manager, size_t index, bool goes_on)
     evidence->watches[index] = evidence->watches[--evidence->n_watches];
 }
 
-/* Stops sampling processes that have exited, are no longer to be sampled or by another kind, or could not be
- * sampled a while ago. */
+/* Stops sampling processes that have exited, that are no longer to be sampled, or by another kind of evidence, and
+ * those that could not be sampled and may be tried again (AGAIN_USEC). */
 static void drop_some(Manager *manager)
 {
     const ManagerEvidence *evidence = manager->evidence;
@@ -199,8 +199,8 @@ static int add_some(Manager *manager)
  * What the crew is told
  */
 
-/* The period that MaxCPU= demands: 0 while enough of it is saved, else one in which all rounds use their part
- * of it. */
+/* The period that MaxCPU= demands: 0 while much of it is saved, else that in which all rounds together use their
+ * part of it. */
 static uint64_t budget_usec(const Manager *manager, const EvidenceWatch *watch)
 {
     uint64_t cost = watch->report.n_rounds > 0 ? watch->report.cost_usec / watch->report.n_rounds : 0;

@@ -43,9 +43,9 @@ void manager_evidence_free(Manager *manager);
 /* Policies have changed: logs which evidence they ask for that does not work here. */
 void manager_evidence_reloaded(Manager *manager);
 
-/* After a discovery: sets Process.use_awaited of processes that are not sampled yet. Memory of one that would
- * be sampled in a home of several nodes is not interleaved when a plan gives it one. The first home of one
- * that is about to be sampled is put off. */
+/* After a discovery: sets Process.use_awaited of processes that are not sampled yet. If a process would be sampled
+ * in a home of several nodes, its memory is not interleaved when a plan gives it one. If it is about to be sampled
+ * before it has a home, its first home is put off. */
 void manager_evidence_foresee(Manager *manager);
 
 /* At the end of a tick. Returns 0 or -ENOMEM. */

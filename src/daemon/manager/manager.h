@@ -48,8 +48,8 @@
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
-/* Signals per tick to all clients together; with more clients than that, each gets one. ListMoves has the
- * other moves. A signal takes some 20 us to build and 3 us to send, so this is 10 ms of a tick at worst. */
+/* Signals per tick to all clients together; with more clients than that, each client gets one. ListMoves has
+ * the other moves. A signal takes some 20 us to build and 3 us to send, so this is 10 ms of a tick at worst. */
 #define MANAGER_SIGNALS_PER_TICK   512U
 #define MANAGER_SIGNALS_PER_CLIENT 64U /* as include/numaplace/bus.h says */
 
@@ -67,7 +67,7 @@
 /* Ticks that --once measures: a base line, and the two that an overload takes (P1, overload map). */
 #define MANAGER_ONCE_TICKS 3U
 
-/* Most ticks that it waits for processes that cannot be read yet (probe/tasks/aside.h). */
+/* Most ticks of --once, if some processes cannot be read yet (probe/tasks/aside.h). */
 #define MANAGER_ONCE_TICKS_MAX 30U
 
 /* The command line. Strings are borrowed and outlive the manager. */
@@ -158,7 +158,7 @@ typedef struct Manager {
     uint64_t due_usec;        /* when the next tick is due */
     uint64_t armed_usec;      /* when an event set due_usec; 0: the last tick did */
     uint64_t glanced_usec;    /* last tick or glance */
-    uint64_t watchdog_usec;   /* in which the service manager expects a tick; 0: no watchdog */
+    uint64_t watchdog_usec;   /* time in which the service manager expects a tick; 0: no watchdog */
     uint64_t fed_usec;        /* when the watchdog was fed last */
     uint64_t neighbours_usec; /* last look for other software, 0: never */
     Neighbours neighbours;    /* as seen then */
@@ -191,8 +191,8 @@ int manager_restore(const ManagerOptions *options, ManagerRestore what, Log *log
  * Returns 0, or -errno if something could not be put back or the loop broke. */
 int manager_run(Manager *manager);
 
-/* manager/undo.c: the start and the stop. Log errors, and return 0 or -errno; manager_undo_first() and
- * manager_open_act() -EREMOTEIO if something could not be put back. */
+/* manager/undo.c: the start and the stop. These functions log errors and return 0 or -errno. manager_undo_first() and
+ * manager_open_act() return -EREMOTEIO if something could not be put back. */
 
 /* Makes a manager that holds only its options; NULL: out of memory. */
 Manager *manager_alloc(const ManagerOptions *options, Log *log);

@@ -81,7 +81,8 @@ bool manager_has_memory(const Manager *manager, const Topology *topology)
            (topology->origin == TOPOLOGY_ORIGIN_XML && strcmp(manager->options.root, "/") != 0);
 }
 
-/* On one node there is nothing to choose from. A policy that names Evidence=residency is shown it all the same. */
+/* On one node there is nothing to choose from. For a policy with Evidence=residency, the memory on it is read all the
+ * same. */
 unsigned manager_wants_memory(void *userdata, const World *world, const Process *process)
 {
     const Manager *manager = userdata;

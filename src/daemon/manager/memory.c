@@ -31,8 +31,8 @@ static FollowEnd end_of(MoverOutcome outcome)
     }
 }
 
-/* Memory that lies elsewhere and should not. The reasons before MOVER_REASON_SHARED are properties of
- * mappings, and count all memory of these. */
+/* Bytes that should have moved and could not. Only reasons from MOVER_REASON_SHARED on are about such pages. Those
+ * before it are properties of mappings, and count all of their memory, wherever it lies. */
 static uint64_t refused_bytes(const MoverAccount *account)
 {
     uint64_t sum = 0;

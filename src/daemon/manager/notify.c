@@ -4,7 +4,7 @@
  * and that it still ticks.
  *
  * sd-event does not feed the watchdog, because it would do so as long as the loop turns: a daemon that no
- * longer ticks serves clients and places nothing. */
+ * longer ticks would still serve clients, but place nothing. */
 
 #include "base/human.h"
 #include "base/time.h"

@@ -180,7 +180,8 @@ static void answer(Manager *manager, const Releasing *releasing)
         (void)sd_bus_reply_method_return(releasing->call, NULL);
 }
 
-/* Whether the process is still in the World, until the next discovery; not if it was resumed meanwhile. */
+/* Whether the released process is in the World without a workload, which the next discovery ends. If it was resumed
+ * meanwhile, it has a workload again. */
 static bool is_leaving(const Manager *manager, const Releasing *releasing)
 {
     const Process *process = releasing->pid > 0 ? world_process(manager->world, releasing->pid) : NULL;

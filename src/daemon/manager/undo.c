@@ -207,7 +207,7 @@ static int find_journal(Manager *manager)
     return fstatat(manager->runtime_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Logs what a journal of another namespace holds, or why that cannot be told. Returns whether it may hold
+/* Logs what a journal of another namespace holds, or why that is not known. Returns whether it may hold
  * anything. */
 static bool tell_other(Manager *manager, const char *name)
 {

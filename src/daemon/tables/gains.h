@@ -23,8 +23,8 @@ typedef struct GainMean {
 } GainMean;
 
 typedef struct GainSide {
-    GainMean waits; /* waiting, of the CPU time that its threads want */
-    GainMean local; /* memory on the nodes where its threads run, as in plan/would.h */
+    GainMean waits; /* share of the CPU time wanted that its threads wait */
+    GainMean local; /* share of its memory on the nodes where its threads run, as in plan/would.h */
 } GainSide;
 
 typedef struct Gain {

@@ -13,9 +13,8 @@ typedef struct MemorySum {
     uint64_t oldest_usec; /* of the oldest reading */
     uint64_t all_bytes;
     uint32_t n_known, n_unknown;
-    uint64_t stall_sum, traffic_sum,
-        stall_weight;    /* of processes of which it is known, weighted by CPU time */
-    uint64_t todo_bytes; /* of migration requests in flight */
+    uint64_t stall_sum, traffic_sum, stall_weight; /* of processes with counts, weighted by CPU time */
+    uint64_t todo_bytes;                           /* of migration requests in flight */
     uint32_t n_moving;
 } MemorySum;
 

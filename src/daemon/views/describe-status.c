@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The whole program in one dictionary: settings, findings, actions and costs. One function for each part, in
- * the order of numaplace-json(5). */
+/* The state of the whole program in one dictionary: settings, findings, actions and costs. One function for
+ * each part, in the order of numaplace-json(5). */
 
 #include "daemon/views/describe.h"
 

@@ -44,7 +44,7 @@ void describe_free_memory(Dict *dict, const World *world);
 /* The operating-system number of the node with most of a process's memory; -1: not known. */
 int32_t describe_memory_node(const World *world, const Process *process);
 
-/* describe-past.c: the keys gain_..., if a group is known before and after the last change of its home. */
+/* describe-past.c: the keys gain_..., if a group was looked at before and after the last change of its home. */
 void describe_gain(Dict *dict, const Manager *manager, uint64_t group_id);
 
 /* describe-would.c: the keys observed and would_..., and of a process local_permille. */
