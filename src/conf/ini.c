@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The INI grammar, our own in 200 lines, because the packaged libraries do not fit: Debian builds inih
- * with lines of 200 bytes, without line numbers and without a callback for sections; libeconf merges
- * sections of the same name, and two [Match] sections mean OR. The grammar is systemd's where that is
- * strict, and stricter where systemd warns and goes on: a file that is not plain text is refused as a
- * whole, with one message and not with one per line.
+/* The INI grammar, in 200 lines because no packaged library fits. Debian builds inih with lines of 200 bytes,
+ * without line numbers and without a callback for sections. libeconf merges sections of the same name, but
+ * two [Match] sections mean OR. The grammar follows systemd's where that is strict, and is stricter where
+ * systemd warns and continues: a file that is not plain text is rejected as a whole, with one message for all
+ * its lines.
  *
- * A line is read in this order: blanks at both ends go; empty lines and comments are skipped; a trailing
- * backslash joins the next line, with one blank between; then it is "[Section]" or "Key=value". Comment
- * lines between joined lines are skipped too, so that one value of a long list can be commented out.
+ * For each line, the parser removes the blanks at both ends, skips it if it is empty or a comment, and joins
+ * the next line, with one blank between, if it ends in a backslash. The result is "[Section]" or "Key=value".
+ * Comments between joined lines are skipped too, so that one value of a long list can be commented out.
  *
  *     [Match]                 section("Match", line 1)
  *     Comm=postgres \         entry("Match", "Comm", "postgres postmaster", line 2)
@@ -30,15 +30,15 @@ typedef struct Parser {
     void *userdata;
     const char *file;
     ConfReport *report;
-    unsigned line;         /* being looked at */
+    unsigned line;         /* the current physical line */
     unsigned logical_line; /* where the joined line began */
-    bool joining;          /* the line before ended in a backslash */
+    bool joining;          /* the previous line ended in a backslash */
     char *section;         /* NULL before the first one */
     char *buf;             /* the joined line, not terminated */
     size_t len, capacity;
 } Parser;
 
-/* Is 0: reading goes on. */
+/* Evaluates to 0: reading continues. */
 #define REFUSE(p, ...) \
     (conf_report_add((p)->report, CONF_SEVERITY_ERROR, (p)->file, (p)->logical_line, __VA_ARGS__), 0)
 
@@ -47,7 +47,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-/* Cuts blanks off both ends of s[*len] and returns the new start. */
+/* Removes blanks from both ends of s[*len]. Returns the new start. */
 static char *strip(char *s, size_t *len)
 {
     while (*len > 0 && is_blank(*s)) {
@@ -59,7 +59,7 @@ static char *strip(char *s, size_t *len)
     return s;
 }
 
-/* Looks for bytes no text file has, and lines no person wrote. One message is enough for such a file. */
+/* Looks for bytes that no text file has and lines that no person wrote. Stops at the first. */
 static bool is_text(const char *text, size_t len, const char *file, ConfReport *report)
 {
     size_t start = 0;
@@ -91,7 +91,7 @@ static bool is_text(const char *text, size_t len, const char *file, ConfReport *
     return true;
 }
 
-/* "[Section]", with `s` behind the bracket. */
+/* "[Section]"; `s` starts after the bracket. */
 static int parse_section(Parser *p, char *s, size_t len)
 {
     char *name;
@@ -111,7 +111,7 @@ static int parse_section(Parser *p, char *s, size_t len)
     return p->handler->section(p->userdata, name, p->file, p->logical_line, p->report);
 }
 
-/* "Key=value", terminated. */
+/* "Key=value", NUL-terminated. */
 static int parse_entry(Parser *p, char *s, size_t len)
 {
     char *equals = memchr(s, '=', len), *value;
@@ -128,14 +128,14 @@ static int parse_entry(Parser *p, char *s, size_t len)
     if (!p->section)
         return REFUSE(p, "expected a section such as [%s] before the first key, found: %s",
                       p->handler->example, s);
-    if (value_len > 0 && value[value_len - 1] == '\\') /* written out again it would join the next line */
+    if (value_len > 0 && value[value_len - 1] == '\\') /* formatted again, it would join the next line */
         return REFUSE(p, "a value cannot end in a backslash");
     s[key_len] = '\0';
     value[value_len] = '\0';
     return p->handler->entry(p->userdata, p->section, s, value, p->file, p->logical_line, p->report);
 }
 
-/* Deals with the joined line in `buf`. */
+/* Parses the joined line in `buf`. */
 static int parse_logical(Parser *p)
 {
     size_t len = p->len;
@@ -154,7 +154,7 @@ static int parse_logical(Parser *p)
     return *s == '[' ? parse_section(p, s + 1, len - 1) : parse_entry(p, s, len);
 }
 
-/* Adds one physical line, without its end, to the logical one. */
+/* Appends one physical line, without its end, to the logical one. */
 static int parse_physical(Parser *p, const char *s, size_t len)
 {
     bool more;
@@ -172,7 +172,7 @@ static int parse_physical(Parser *p, const char *s, size_t len)
     len -= more;
     if (!p->joining)
         p->logical_line = p->line;
-    /* Beyond the limit nothing is kept: parse_logical() only has to see that it was passed. */
+    /* Nothing beyond the limit is kept: parse_logical() only has to see that it was exceeded. */
     if (p->len <= CONF_LINE_MAX) {
         if (!GROW(p->buf, p->capacity, p->len + len + 1))
             return -ENOMEM;
@@ -220,7 +220,7 @@ int conf_parse(const char *text, size_t len, const char *file, const ConfHandler
     return report->n_errors > n_errors ? -EBADMSG : 0;
 }
 
-/* Reads up to CONF_FILE_MAX bytes. Never waits: a FIFO in the place of a file must not hang the daemon. */
+/* Reads up to CONF_FILE_MAX bytes. Never waits: a FIFO in place of a file must not hang the daemon. */
 static int read_file(const char *path, char **ret, size_t *ret_len, const char **ret_why)
 {
     CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The INI grammar of all configuration files, and the messages about them. Knows no key names. */
+/* The INI grammar of all configuration files, and the messages about them. It knows no key names. */
 
 #include "base/util.h"
 
@@ -24,7 +24,7 @@ typedef struct ConfMessage {
     char *text;    /* one line, printable: what was found and what was expected */
 } ConfMessage;
 
-/* Messages in the order found. At most CONF_MESSAGES_MAX are kept, the rest only counted. */
+/* Messages in the order found. At most CONF_MESSAGES_MAX are kept; the rest are only counted. */
 #define CONF_MESSAGES_MAX 1000U
 
 typedef struct ConfReport {
@@ -35,9 +35,9 @@ typedef struct ConfReport {
 
 void conf_report_done(ConfReport *report);
 
-/* Adds a message. `file` and the text may hold anything: control characters and bytes that are not UTF-8
- * are written as \xNN, and a long text is cut, so put what is foreign last. Without memory the message is
- * only counted. */
+/* Adds a message. `file` and the text may hold any bytes: control characters and bytes that are not UTF-8 are
+ * written as \xNN. A long text is cut, so put foreign text last. Without memory the message is only
+ * counted. */
 void conf_report_add(ConfReport *report, ConfSeverity severity, const char *file, unsigned line,
                      const char *format, ...) __attribute__((format(printf, 5, 6)));
 
@@ -46,22 +46,23 @@ char *conf_message_format(const ConfMessage *message);
 
 typedef struct ConfHandler {
     const char *example; /* a section of such files, for messages */
-    /* A "[Section]" line. Called for every one, also for a repeated name. Return 0, or -ENOMEM. */
+    /* A "[Section]" line. Called for each one, also when a name is repeated. Return 0 or -ENOMEM. */
     int (*section)(void *userdata, const char *section, const char *file, unsigned line, ConfReport *report);
-    /* A "Key=value" line, blanks around both removed, continuation lines joined. `section` is never NULL.
-     * The strings are gone after the call. Return 0, also after adding an error to the report, or -ENOMEM. */
+    /* A "Key=value" line, without the blanks around both, continuation lines joined. `section` is never NULL.
+     * The strings are valid only during the call. Return 0, also after adding an error to the report, or
+     * -ENOMEM. */
     int (*entry)(void *userdata, const char *section, const char *key, const char *value, const char *file,
                  unsigned line, ConfReport *report);
 } ConfHandler;
 
-/* Parses `text`, UTF-8. Comments are whole lines that start with # or ; -- a trailing backslash continues
- * a line -- CRLF and a byte order mark are accepted. Keys before the first section, lines without "=" and
- * values that end in a backslash are errors in `report`, one each. NUL bytes, control characters, bytes
- * that are not UTF-8 and lines longer than CONF_LINE_MAX are one error for the whole file, and no handler
- * is called. Returns 0 when no error was added, -EBADMSG when some was (also by a handler), -ENOMEM. */
+/* Parses `text`, UTF-8. Comments are whole lines that start with # or ;. A trailing backslash continues a
+ * line. CRLF and a byte order mark are accepted. Keys before the first section, lines without "=" and values
+ * that end in a backslash are errors in `report`, one each. NUL bytes, control characters, bytes that are not
+ * UTF-8 and lines longer than CONF_LINE_MAX are one error for the whole file, and no handler is called.
+ * Returns 0, -EBADMSG when an error was added (also by a handler), or -ENOMEM. */
 int conf_parse(const char *text, size_t len, const char *file, const ConfHandler *handler, void *userdata,
                ConfReport *report);
 
-/* Reads and parses one file. Unreadable, non-regular and too large files are errors in `report`; an empty
- * one is fine. */
+/* Reads and parses one file. An unreadable, non-regular or too large file is an error in `report`; an empty
+ * one is valid. */
 int conf_parse_file(const char *path, const ConfHandler *handler, void *userdata, ConfReport *report);

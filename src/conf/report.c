@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Messages about configuration files. File names and values come from users and end up on terminals and in
- * the journal, so everything is made printable and short in this one place, and no caller has to think of
- * it. */
+ * the journal. They are made printable and short here, so that no caller has to. */
 
 #include "base/parse.h"
 #include "conf/ini.h"
@@ -13,10 +12,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Long enough for any sentence of ours with a sensible value in it; an 8 KB value is cut. */
+/* Long enough for any of our sentences with a reasonable value in it; an 8 KB value is cut. */
 #define TEXT_MAX 400U
 
-/* Copies `s`, with `\xNN` for what is not printable, cut after `max` bytes of the copy. */
+/* Copies `s`, writes unprintable bytes as `\xNN`, and cuts the copy after `max` bytes. */
 static char *make_printable(const char *s, size_t max)
 {
     size_t len = strlen(s), o = 0;
@@ -75,7 +74,7 @@ void conf_report_add(ConfReport *report, ConfSeverity severity, const char *file
     text = format_vtext(format, ap);
     va_end(ap);
     if (!text)
-        return; /* out of memory: counted, which is what decides whether a file is valid */
+        return; /* out of memory: the message is counted, and the counts decide whether a file is valid */
 
     message.file = make_printable(file, SIZE_MAX);
     message.text = make_printable(text, TEXT_MAX);

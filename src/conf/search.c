@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Search order. One rule serves files and drop-ins alike: gather() collects the names that end in a suffix
- * from a list of directories, sorts them by name and then by directory, and keeps the first of each name.
- * A kept name that is a link to /dev/null is masked. Drop-ins of NAME are the same rule over the
+/* Search order. One rule serves files and drop-ins alike: gather() collects the names with a suffix from a
+ * list of directories, sorts them by name and then by directory, and keeps the first of each name. A kept
+ * name that is a link to /dev/null is masked. For the drop-ins of NAME, the same rule is applied to the
  * directories DIRECTORY/NAME.d. */
 
 #include "conf/search.h"
@@ -17,7 +17,7 @@
 typedef struct Candidate {
     char *name;
     char *path;
-    size_t directory; /* its place in the search order */
+    size_t directory; /* index in the search order */
 } Candidate;
 
 typedef struct Candidates {
@@ -46,7 +46,7 @@ static int compare_candidates(const void *a, const void *b)
     return r ? r : (x->directory > y->directory) - (x->directory < y->directory);
 }
 
-/* Adds `name`. Only the winner of a name is looked at closer, later, so that what is hidden need not be
+/* Adds `name`. The file itself is examined later, and only if it wins, so that hidden files need not be
  * readable. */
 static int candidates_add(Candidates *list, const char *directory, size_t order, const char *name)
 {
@@ -95,20 +95,20 @@ static int scan_directory(Candidates *list, const char *directory, size_t order,
     return 0;
 }
 
-/* Whether the winner of a name is there to be read, and does not mask it. */
+/* Whether the file that won its name can be read and does not mask the name. */
 static bool is_in_force(const char *path, ConfReport *report)
 {
     struct stat st;
 
     if (stat(path, &st) < 0) {
-        /* Whatever is wrong with it, silence would put a hidden file or a default in force. */
+        /* Always an error: otherwise a hidden file or a default would silently take effect. */
         conf_report_add(report, CONF_SEVERITY_ERROR, path, 0, "cannot be read: %s", strerror(errno));
         return false;
     }
     return !S_ISCHR(st.st_mode) || st.st_rdev != makedev(1, 3);
 }
 
-/* Keeps the first of each name, the list being sorted. */
+/* Keeps the first of each name in a sorted list. */
 static void keep_winners(Candidates *list)
 {
     size_t n = 0;
@@ -122,7 +122,8 @@ static void keep_winners(Candidates *list)
     list->n_items = n;
 }
 
-/* In the directories, or with `name` in their subdirectories NAME.d. `ret` is to be released also on failure. */
+/* Searches the directories, or with `name` their subdirectories NAME.d. The caller releases `ret` also on
+ * failure. */
 static int gather(const char *const *directories, const char *name, const char *suffix, Candidates *ret,
                   ConfReport *report)
 {
@@ -198,7 +199,7 @@ static int add_file(ConfFiles *files, Candidate *winner, const char *const *dire
     return 0;
 }
 
-/* Tells of NAME.d directories nothing will read, because there is no NAME: most likely a mistyped name. */
+/* Warns about NAME.d directories that are not read because there is no NAME, most likely a typo. */
 static int warn_orphans(const char *const *directories, const char *suffix, const Candidates *files,
                         ConfReport *report)
 {
@@ -225,7 +226,7 @@ static int warn_orphans(const char *const *directories, const char *suffix, cons
     return 0;
 }
 
-/* One missing directory is nothing; when all are, the path is mistyped, or nothing is installed. */
+/* One missing directory is normal. If all are missing, the path is mistyped or nothing is installed. */
 static void warn_nowhere(const char *const *directories, ConfReport *report)
 {
     for (size_t i = 0; directories[i]; i++)
@@ -261,7 +262,7 @@ int conf_search(const char *const *directories, const char *suffix, ConfFiles *r
     return r;
 }
 
-/* Fills in the first `name` of the directories, if there is one and it is no mask. */
+/* Fills in the first file called `name` in the directories, if there is one and it is not masked. */
 static int find_main(const char *const *directories, ConfFile *file, ConfReport *report)
 {
     for (size_t i = 0; directories[i]; i++) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Search order of configuration files: /etc, /run, /usr/local/lib, /usr/lib, as systemd does it. */
+/* Search order of configuration files, as in systemd: /etc, /run, /usr/local/lib, /usr/lib. */
 
 #include "conf/ini.h"
 
 #include <stddef.h>
 
-#define CONF_FILES_MAX 4096U /* files in one directory; a limit against accidents */
+#define CONF_FILES_MAX 4096U /* files in one directory, a limit against accidents */
 
 /* One file to read, with its drop-ins after it. */
 typedef struct ConfFile {
@@ -24,18 +24,17 @@ typedef struct ConfFiles {
 
 void conf_files_done(ConfFiles *files);
 
-/* Finds all `*suffix` files (suffix such as ".policy") in the NULL-terminated list of directories, the
- * first directory winning: the same name in a later one is hidden; a link to /dev/null (an empty regular
- * file does not) masks the name in all; `NAME.d/x.conf` drop-ins are gathered from all directories by the
- * same rule. Hidden files (.x) are skipped, missing directories are fine unless all are, and that and
- * drop-ins without a file are warnings. Unreadable directories, dangling and circular links and over-long
- * lists are errors in `report`.
- * Whether a file is a regular one is left to conf_parse_file(). Returns 0, -EBADMSG (see report; *ret has the others),
- * -ENOMEM. */
+/* Finds all `*suffix` files (suffix such as ".policy") in a NULL-terminated list of directories. Of files
+ * with the same name, the one in the first directory wins. A link to /dev/null there masks the name in all;
+ * an empty regular file does not. `NAME.d/x.conf` drop-ins are gathered by the same rule. Hidden files (.x)
+ * are skipped. Drop-ins without a file are warnings, and so are missing directories if all are missing.
+ * Unreadable directories, dangling or circular links and more than CONF_FILES_MAX files are errors in
+ * `report`. conf_parse_file() checks that a file is regular. Returns 0, -EBADMSG (see `report`; *ret has the
+ * other files) or -ENOMEM. */
 int conf_search(const char *const *directories, const char *suffix, ConfFiles *ret, ConfReport *report);
 
-/* The same for a single main file "numaplaced.conf" and its ".d" directories. `ret->path` is NULL when
- * there is no such file or it is masked; its drop-ins count all the same. */
+/* The same for a single main file such as "numaplaced.conf" and its ".d" directories. `ret->path` is NULL
+ * when there is no such file or it is masked; its drop-ins still count. */
 int conf_search_one(const char *const *directories, const char *name, ConfFile *ret, ConfReport *report);
 
 void conf_file_done(ConfFile *file);

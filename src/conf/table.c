@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Key tables. A row says all there is to say about a key; what is here only walks rows and turns text into
- * values and back. Tables have a few dozen rows and are searched some hundred times per load, so a linear
- * search will do. */
+/* Key tables. This file only walks rows and converts text to values and back. Tables have a few dozen rows
+ * and are searched some hundred times per load, so a linear search is fast enough. */
 
 #include "conf/table.h"
 
@@ -38,7 +37,7 @@ bool conf_table_has_section(const ConfKey *table, size_t n, const char *section)
     return false;
 }
 
-/* Whether at most `slips` letters are wrong, missing or too many; the case does not count. */
+/* Whether at most `slips` letters are wrong, missing or extra, ignoring case. */
 static bool is_near(const char *a, const char *b, unsigned slips)
 {
     while (*a && tolower((unsigned char)*a) == tolower((unsigned char)*b)) {
@@ -53,14 +52,14 @@ static bool is_near(const char *a, const char *b, unsigned slips)
 
 const char *conf_table_near_section(const ConfKey *table, size_t n, const char *section)
 {
-    for (unsigned slips = 0; slips <= 2; slips++) /* two: letters that changed places */
+    for (unsigned slips = 0; slips <= 2; slips++) /* two: transposed letters */
         for (size_t i = 0; i < n; i++)
             if (is_near(section, table[i].section, slips))
                 return table[i].section;
     return NULL;
 }
 
-/* The usual slips: right key in the wrong section, or in the wrong case. The row of this section wins. */
+/* Usual slips: the right key in the wrong section or the wrong case. The row of this section wins. */
 static const ConfKey *find_similar(const ConfKey *table, size_t n, const char *section, const char *name)
 {
     const ConfKey *similar = NULL;
@@ -131,7 +130,7 @@ int conf_table_defaults(const ConfKey *table, size_t n, void *object)
     return 0;
 }
 
-/* What parsing returned, or -ERANGE for a good value that is not in the range. */
+/* Returns `r`, or -ERANGE for a valid value outside the range. */
 static int check_range(int r, uint64_t v, const ConfRange *range)
 {
     return r == 0 && range && (v < range->min || v > range->max) ? -ERANGE : r;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Key tables: one row per key, from which the parsers, defaults, `--json` forms and the manual check
- * follow. */
+/* Key tables. The parsers, the defaults, the `--json` forms and the check of the manual follow from one row
+ * per key. */
 
 #include "conf/ini.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Parses `value` into `*field`. `arg` is the row's. Returns 0, -EINVAL, -ERANGE or -ENOMEM; `*field` is
- * written only on 0; what it owned before is freed then. */
+/* Parses `value` into `*field`, with the row's `arg`. Returns 0, -EINVAL, -ERANGE or -ENOMEM. Replaces
+ * `*field`, and frees what it owned, only on 0. */
 typedef int (*ConfParser)(const char *value, void *field, const void *arg);
 
 typedef struct ConfKey {
@@ -18,42 +18,42 @@ typedef struct ConfKey {
     const char *name;
     ConfParser parse;
     const void *arg;
-    size_t offset;        /* of the field in the object the table is for */
+    size_t offset;        /* of the field in the object that the table describes */
     const char *fallback; /* the default, in the form the parser reads; "" is the parser's empty value */
     const char *expected; /* what a good value is, for the message: "a time span such as 100ms" */
-    const char *fixed;    /* why it is a constant, which only scenarios and tests vary; NULL: files set it */
+    const char *fixed;    /* why only scenarios and tests vary it; NULL: files set it */
 } ConfKey;
 
 /* The row, or NULL. */
 const ConfKey *conf_table_find(const ConfKey *table, size_t n, const char *section, const char *name);
 
-/* Warns when `key` was set in line `before` of the file already (0: it was not). */
+/* Warns when `key` was already set in line `before` of the same file (0: it was not). */
 void conf_table_warn_again(const ConfKey *key, unsigned before, const char *file, unsigned line,
                            ConfReport *report);
 
 /* Whether the table has any key in that section. */
 bool conf_table_has_section(const ConfKey *table, size_t n, const char *section);
 
-/* The section that a mistyped name may mean: one that differs in two letters at most. Or NULL. */
+/* The section that a mistyped name may mean, which differs in at most two letters, or NULL. */
 const char *conf_table_near_section(const ConfKey *table, size_t n, const char *section);
 
-/* Applies one entry of a file to `object`: an unknown section or key, or one that is a constant, is a warning
- * (one per key: who wants one per section only asks conf_table_has_section() first), a bad value an error with
- * the file, the line and what was expected. Returns 0, -EBADMSG after an error, or -ENOMEM. An empty value resets
- * to the default. */
+/* Applies one entry of a file to `object`. An unknown section, an unknown key or a constant is a warning, one
+ * per key: for one per section, call conf_table_has_section() first. A bad value is an error with the file,
+ * the line and what was expected. An empty value resets the key to its default. Returns 0, -EBADMSG after an
+ * error, or -ENOMEM. */
 int conf_table_apply(const ConfKey *table, size_t n, void *object, const char *section, const char *name,
                      const char *value, const char *file, unsigned line, ConfReport *report);
 
-/* The same for one row, whether files set it or not. */
+/* The same for one row, even a constant one. */
 int conf_key_apply(const ConfKey *key, void *object, const char *value, const char *file, unsigned line,
                    ConfReport *report);
 
-/* Sets every field of a zeroed or valid object to its default. Asserts that all defaults parse. Returns 0
- * or -ENOMEM. */
+/* Sets every field of a zeroed or valid object to its default. Asserts that all defaults parse. Returns 0 or
+ * -ENOMEM. */
 int conf_table_defaults(const ConfKey *table, size_t n, void *object);
 
-/* The value of one field in the form its parser reads, malloc'd. Returns 0, -ENOMEM, or -EOPNOTSUPP for a
- * parser that is not one of those below. */
+/* The value of one field in the form its parser reads, malloc'd. Returns 0, -ENOMEM, or -EOPNOTSUPP when the
+ * parser is not one of those below. */
 int conf_key_format(const ConfKey *key, const void *object, char **ret);
 
 #define CONF_AUTO UINT32_MAX
@@ -62,8 +62,8 @@ typedef struct ConfRange {
     uint64_t min, max;
 } ConfRange;
 
-/* Parsers for ConfKey.parse. `field` points to the type named here; `arg` is a const ConfRange * of good
- * values, or NULL, unless said.
+/* Parsers for ConfKey.parse. `field` points to the type named here. `arg` is a const ConfRange * of valid
+ * values or NULL, unless noted.
  *
  * bool      bool; `arg` is unused
  * u32       uint32_t
@@ -71,9 +71,9 @@ typedef struct ConfRange {
  * span      uint64_t, microseconds
  * bytes     uint64_t
  * permille  uint32_t, from "12%"
- * string    char *, malloc'd, NULL when ""; the range is that of its length
+ * string    char *, malloc'd, NULL when ""; the range limits its length
  * enum      int; `arg` is a NULL-terminated array of names
- * list      hwloc_bitmap_t, allocated, NULL when ""; the range is that of its numbers */
+ * list      hwloc_bitmap_t, allocated, NULL when ""; the range limits its numbers */
 int conf_parse_bool(const char *value, void *field, const void *arg);
 int conf_parse_u32(const char *value, void *field, const void *arg);
 int conf_parse_auto(const char *value, void *field, const void *arg);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Our own because the C library's decoder follows the locale, and the same file must be read the same way
- * in all.
+/* A decoder of our own, because the C library's depends on the locale and a file must read the same in every
+ * one.
  *
- * The kernel returns names as the program set them: "evil\nname", half a UTF-8 character cut at 15 bytes, anything but
- * NUL. sd-bus rejects a whole message for one such byte, and a newline would start a forged log line. */
+ * The kernel returns names as the program set them: "evil\nname", a UTF-8 character cut at 15 bytes, anything
+ * but NUL. sd-bus rejects a whole message for one such byte, and a newline would start a forged log line. */
 
 #include "conf/utf8.h"
 
@@ -16,7 +16,7 @@
 
 size_t utf8_length(const char *s, size_t len)
 {
-    /* The smallest code point that needs so many bytes; anything below is an overlong form. */
+    /* The smallest code point that needs this many bytes; a smaller one is an overlong form. */
     static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
     uint32_t c;
     size_t n;

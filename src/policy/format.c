@@ -31,7 +31,7 @@ static int print_match(FILE *f, const PolicyMatch *match)
 
         if (r < 0)
             return r;
-        /* What is not asked for is left out: in [Match] that is easier to read, and the same. */
+        /* Keys without a condition are omitted: the section is easier to read and means the same. */
         if (strcmp(value, policy_keys[i].fallback) != 0)
             (void)fprintf(f, "%s=%s\n", policy_keys[i].name, value);
     }

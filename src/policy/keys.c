@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The table of all policy keys: the one place that knows their names, ranges and defaults. The defaults
- * are those of the kernel mechanism where there is one (the P-number is at the row); the others say where
- * they come from. */
+/* The table of all policy keys, the one place that knows their names, ranges and defaults. A default is that
+ * of the kernel mechanism where there is one (the P-number is at the row); the other rows say where theirs
+ * comes from. */
 
 #include "base/time.h"
 #include "policy/pattern.h"
@@ -34,25 +34,25 @@ static const ConfRange range_span = {0, 86400 * USEC_PER_SEC};
 static const ConfRange range_description = {0, 256};
 static const ConfRange range_cpus = {0, 65536};
 static const ConfRange range_permille = {0, 1000};
-/* More than all of a hundred thousand CPUs is a slip. */
+/* More than all of a hundred thousand CPUs is a mistake. */
 static const ConfRange range_min_cpu = {0, 100000000};
-/* 0 would call a CPU overloaded on which nobody waits. */
+/* With 0, a CPU on which nothing waits would count as overloaded. */
 static const ConfRange range_wait = {1, 1000};
 static const ConfRange range_nodes = {0, POLICY_NODES_MAX - 1};
 static const ConfRange range_max_nodes = {0, POLICY_NODES_MAX};
-/* 0 stands for "the default" in the kernel; here it would be a second way to write Steal=no. */
+/* 0 means "the default" in the kernel; here it would be a second way to write Steal=no. */
 static const ConfRange range_node_limit = {1, POLICY_NODES_MAX};
-/* As in the SLIT: 10 is local, 255 means unreachable. */
+/* As in the SLIT: 10 is local, 255 unreachable. */
 static const ConfRange range_distance = {10, 254};
 static const ConfRange range_ratio = {1, 1000000};
-/* A lease shorter than the slow tick could not be used and recalled in order. */
+/* A lease shorter than the slow tick could not be used and recalled properly. */
 static const ConfRange range_lease = {USEC_PER_SEC, 86400 * USEC_PER_SEC};
 /* From the kernel's own floor, 256 MB at 2560 MB/s (P8). */
 static const ConfRange range_scan = {100 * USEC_PER_MSEC, 3600 * USEC_PER_SEC};
 static const ConfRange range_scan_size = {1ULL << 20, 1ULL << 40};
 static const ConfRange range_rate = {0, 1ULL << 50};
 static const ConfRange range_headroom = {0, 90};
-/* Scope=node is how to say none: a bucket with a rate of 0 would still hold its burst once. */
+/* Use Scope=node for no moves: a bucket with a rate of 0 would still grant its burst once. */
 static const ConfRange range_moves = {1, 100000};
 static const ConfRange range_tries = {0, 1000};
 static const ConfRange range_backoff = {0, 1024};
@@ -73,7 +73,7 @@ const ConfKey policy_keys[] = {
 
     {"Workload", "Description", conf_parse_string, &range_description, FIELD(description), "",
      "at most 256 bytes of text", NULL},
-    /* What is in one unit need not belong together: harm in BENCHMARKS.md. */
+    /* Processes of one unit need not belong together; see harm in BENCHMARKS.md. */
     {"Workload", "GroupBy", conf_parse_enum, policy_group_by_names, FIELD(group_by), "auto",
      "auto, workload, cgroup, process or shared-memory", NULL},
     {"Workload", "Act", conf_parse_enum, policy_act_names, FIELD(act), "auto",
@@ -82,7 +82,7 @@ const ConfKey policy_keys[] = {
      "respect or override", NULL},
     {"Workload", "ExpectWidth", conf_parse_u32, &range_cpus, FIELD(expect_width), "0",
      "a number of CPUs up to 65536, 0 when not known", NULL},
-    /* One slow tick: what lives shorter than that gains nothing from being placed (P5, S-SHELL). */
+    /* One slow tick: a process that lives shorter gains nothing from placement (P5, S-SHELL). */
     {"Workload", "MinAgeSec", conf_parse_span, &range_span, FIELD(min_age_usec), "1s", SPAN, NULL},
 
     {"Placement", "Mode", conf_parse_enum, policy_mode_names, FIELD(mode), "auto",
@@ -91,9 +91,9 @@ const ConfKey policy_keys[] = {
      "node numbers up to 1023 such as 0-1,4", NULL},
     {"Placement", "MaxNodes", conf_parse_u32, &range_max_nodes, FIELD(max_nodes), "0",
      "a number of nodes up to 1024, 0 for no limit", NULL},
-    /* Early moves are good, late ones are bad (P3). */
+    /* Early moves help, late ones hurt (P3). */
     {"Placement", "SettleSec", conf_parse_span, &range_span, FIELD(settle_usec), "10s", SPAN, NULL},
-    /* The kernel's 500 us of task_hot (P7), at the scale of ticks. */
+    /* task_hot's 500 us in the kernel (P7), scaled to ticks. */
     {"Placement", "MinResidencySec", conf_parse_span, &range_span, FIELD(min_residency_usec), "1s", SPAN,
      NULL},
     {"Placement", "MinGainPermille", conf_parse_u32, &range_permille, FIELD(min_gain_permille), "30",
@@ -116,7 +116,7 @@ const ConfKey policy_keys[] = {
     {"Steal", "IdleCostRatio", conf_parse_u32, &range_ratio, FIELD(idle_cost_ratio), "10",
      "a number from 1 to 1000000",
      "the kernel, too, looks for work only where idle time is long against what it costs (P2)"},
-    /* Long against the tick, so that renewing costs nothing; short against a shift in load. */
+    /* Long compared with a tick, so that renewing costs nothing; short compared with a change of load. */
     {"Steal", "LeaseSec", conf_parse_span, &range_lease, FIELD(lease_usec), "30s",
      "a time span such as 30s, from 1s to 1d", NULL},
 
@@ -131,7 +131,7 @@ const ConfKey policy_keys[] = {
      "what is never looked at would never be found (P9)"}, /* P9 */
     {"Memory", "TwoStage", conf_parse_bool, NULL, FIELD(two_stage), "yes", BOOL,
      "one sample tells too little (P13)"}, /* P13 */
-    /* Room for what is allocated while pages move (P19). */
+    /* Room for allocations while pages move (P19). */
     {"Memory", "HeadroomPercent", conf_parse_u32, &range_headroom, FIELD(headroom_percent), "10",
      "a number from 0 to 90", NULL},
     {"Memory", "ScanMinSec", conf_parse_span, &range_scan, FIELD(scan_min_usec), "1s",
@@ -145,11 +145,12 @@ const ConfKey policy_keys[] = {
      "the pace follows from what is found and what it costs (P8)"}, /* scan_size_mb (P8) */
     {"Memory", "ScanFeedback", conf_parse_bool, NULL, FIELD(scan_feedback), "yes", BOOL,
      "who has converged need not be looked at as much (P16)"}, /* P16 */
-    /* Of memory.pressure, some: a tenth of the time spent waiting for memory is no time to move it (P19). */
+    /* "some" of memory.pressure: a workload that waits for memory a tenth of the time must not move it
+     * (P19). */
     {"Memory", "MaxPressure", conf_parse_permille, &range_permille, FIELD(max_pressure_permille), "10%",
      "a share of time such as 10%, at most 100%", NULL},
 
-    /* Both far below what a wrong decision would cost: 16 moves of 20 us are 0.03 % of a CPU. */
+    /* Both cost far less than a wrong decision: 16 moves of 20 us are 0.03 % of a CPU. */
     {"Limits", "CrossNodeMovesPerSec", conf_parse_u32, &range_moves, FIELD(cross_node_moves_per_sec), "16",
      "a number from 1 to 100000", NULL},
     {"Limits", "CrossNodeBurst", conf_parse_auto, &range_moves, FIELD(cross_node_burst), "auto",

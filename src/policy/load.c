@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Reading of policies. Everything is parsed into a fresh Policy, file after file: the main one and then
- * its drop-ins, whose keys replace and whose [Match] sections add. Only when all of that went without an
- * error are the keys checked against each other, so that one slip is one message.
+/* Loading policies. All files are parsed into a fresh Policy: the main file, then its drop-ins, whose keys
+ * replace earlier ones and whose [Match] sections add to them. Keys are checked against each other only if
+ * there was no error before, so that one mistake gives one message.
  *
- * [Match] needs care, because "unknown keys are ignored" would widen a match: with a mistyped
- * `Usr=postgres` ignored, what is left may be every process there is. So a section with an unknown key, or
- * with no key at all, is dropped and matches nothing; `Comm=*` is how to match everything. */
+ * Ignoring an unknown key in [Match] would widen the match: with a mistyped `Usr=postgres` ignored, the rest
+ * may match every process. So a section with an unknown key, or with no key at all, is dropped and matches
+ * nothing. `Comm=*` matches everything. */
 
 #include "conf/search.h"
 #include "policy/pattern.h"
@@ -21,14 +21,14 @@
 
 typedef struct Loader {
     Policy *policy;
-    bool constants;    /* what files do not set is set, too */
-    bool skip_section; /* an unknown one */
+    bool constants;    /* also sets constants, which files may not set */
+    bool skip_section; /* in an unknown section */
     bool in_match;
-    bool match_many;                      /* more sections than a policy has, which was reported */
-    bool match_unknown;                   /* the section holds a key nobody knows */
-    bool match_bad;                       /* ... or a bad value, which was reported */
+    bool match_many;                      /* more sections than a policy may have; reported */
+    bool match_unknown;                   /* the section has an unknown key */
+    bool match_bad;                       /* ... or a bad value; reported */
     PolicyMatch match;                    /* being read */
-    unsigned match_lines[MATCH_KEYS_MAX]; /* where it has keys that are no globs; 0: not yet */
+    unsigned match_lines[MATCH_KEYS_MAX]; /* lines of its keys that are not globs; 0: not set yet */
 } Loader;
 
 /* Ends the [Match] section being read, if there is one. */
@@ -41,7 +41,7 @@ static int loader_close_match(Loader *l, ConfReport *report)
         return 0;
     l->in_match = false;
     if (l->match_bad) {
-        /* The file is invalid: nothing more to say about the section. */
+        /* The file is invalid: no more to report about the section. */
     } else if (l->match_unknown) {
         conf_report_add(report, CONF_SEVERITY_WARNING, file, l->match.line,
                         "[Match] section with an unknown key matches nothing");
@@ -94,8 +94,8 @@ static int on_section(void *userdata, const char *section, const char *file, uns
     return 0;
 }
 
-/* Notes that `key` was set here, or with `reset` that its default is back. The list stays in the order of
- * the keys. */
+/* Records that `key` was set here, or with `reset` that its default applies again. Keeps the list in key
+ * order. */
 static int note_setting(Policy *p, uint32_t key, bool reset, unsigned line, ConfReport *report)
 {
     uint32_t file = (uint32_t)(p->n_files - 1);
@@ -126,7 +126,7 @@ static void note_number(Loader *l, const ConfKey *key, const char *file, unsigne
     *before = line;
 }
 
-/* What the key has just added comes last, and has none yet. */
+/* The values that the key has just added come last and have no line yet. */
 static void note_globs(PolicyMatch *match, const ConfKey *key, unsigned line)
 {
     PolicyPatterns *patterns = (void *)((char *)match + key->offset);
@@ -198,7 +198,7 @@ static int policy_add_file(Policy *policy, const char *file)
     return 0;
 }
 
-/* Reads one file on top of what the policy holds: `text`, or the file itself when that is NULL. */
+/* Reads one file on top of the policy: from `text`, or from `file` when `text` is NULL. */
 static int read_one(Policy *policy, const char *file, const char *text, size_t len, ConfReport *report)
 {
     Loader l = {.policy = policy, .constants = text};
@@ -214,7 +214,7 @@ static int read_one(Policy *policy, const char *file, const char *text, size_t l
     return k < 0 ? k : r;
 }
 
-/* Reads `file` (from memory when `text` is given) and its drop-ins into a new policy and checks it. */
+/* Reads `file` (from `text` if given) and its drop-ins into a new policy, and validates it. */
 static int read_policy(const char *name, const ConfFile *file, const char *text, size_t len,
                        const Topology *topology, Policy **ret, ConfReport *report)
 {

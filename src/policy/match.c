@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Matching. fnmatch() is used without flags: `*` matches slashes and leading dots too, for all keys alike,
- * because what is matched is mostly not a path, and because a cgroup's path with a slash and a star is
- * then its whole subtree.
+/* Matching. fnmatch() is used without flags, so `*` also matches slashes and leading dots, for all keys
+ * alike: most subjects are not paths, and the path of a cgroup followed by slash and star is then its whole
+ * subtree.
  *
- * What cannot change while a process keeps its program and cgroup is looked at first; the Min...= keys
- * only then, because they alone make the difference between NO and LATER, that is between forgetting a
- * process and looking again. */
+ * Facts that are fixed while a process keeps its program and cgroup are checked before the Min...= keys. Only
+ * those keys make the difference between NO and LATER: between forgetting a process and checking it again. */
 
 #include "policy/pattern.h"
 
@@ -38,7 +37,8 @@ bool policy_match_empty(const PolicyMatch *match)
 
 typedef bool (*Hit)(const char *glob, const PolicySubject *subject, const char *text);
 
-/* OR over the plain values, AND NOT over the negated ones; with only negated ones, anything else matches. */
+/* OR over the plain values, AND NOT over the negated ones. With only negated values, everything else
+ * matches. */
 static bool values_match(const PolicyPatterns *patterns, Hit hit, const PolicySubject *subject,
                          const char *text)
 {
@@ -78,7 +78,7 @@ static bool match_user(const PolicyPatterns *patterns, const PolicySubject *subj
 
     if (patterns->n_values == 0)
         return true;
-    /* A name that is not known may be the one that is ruled out; a number is always known. */
+    /* An unknown name may be an excluded one; a number is always known. */
     for (size_t i = 0; i < patterns->n_values && !subject->user; i++)
         if (patterns->values[i].negate && strspn(patterns->values[i].glob, "0123456789") == 0)
             return false;
@@ -86,7 +86,7 @@ static bool match_user(const PolicyPatterns *patterns, const PolicySubject *subj
     return values_match(patterns, hit_user, subject, uid);
 }
 
-/* A glob without "=" is about the name of a variable, any other about the whole assignment. */
+/* A glob without "=" applies to the name of a variable, any other to the whole assignment. */
 static bool hit_environment(const char *glob, const PolicySubject *subject, const char *text)
 {
     const char *end = text + subject->environment_len;

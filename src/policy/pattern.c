@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Splitting of match values. The rules are those of a shell reduced to what a glob needs: blanks separate,
- * quotes hold them. What follows a backslash is neither. Both are kept, because fnmatch() unquotes them: `\*` is a
- * star, `\"` a quote. */
+/* Splitting of match values, with a shell's rules reduced to what a glob needs: blanks separate values, and
+ * quotes hold blanks. A character after a backslash does neither. Both are kept for fnmatch(), which
+ * unescapes them: `\*` is a star, `\"` a quote. */
 
 #include "policy/pattern.h"
 
@@ -13,7 +13,7 @@
 
 #define BLANKS " \t"
 
-/* Takes one value off *p, which stands on its first character. */
+/* Takes one value from *p, which points to its first character. */
 static int scan_value(const char **p, PolicyPattern *ret)
 {
     const char *s = *p;
@@ -26,7 +26,7 @@ static int scan_value(const char **p, PolicyPattern *ret)
         return -ENOMEM;
     for (s += negate; *s && (quote || !strchr(BLANKS, *s)); s++) {
         if (*s == '\\') {
-            /* One that escapes nothing: fnmatch() would match such a glob with nothing. */
+            /* It escapes nothing, and to fnmatch() such a glob matches nothing. */
             if (!s[1])
                 return -EINVAL;
             glob[len++] = *s++;
@@ -78,7 +78,7 @@ int policy_patterns_parse(const char *value, void *field, const void *arg)
     return 0;
 }
 
-/* Quotes when needed, with "; a " inside is put between ', unless it is escaped. */
+/* Quotes the glob if needed. A " inside is put between ', unless it is escaped. */
 static void format_glob(FILE *f, const char *glob)
 {
     if (glob[0] != '!' && !glob[strcspn(glob, " \t\"'\\")]) {

@@ -5,19 +5,19 @@
 
 #include "policy/policy.h"
 
-/* A ConfParser for PolicyPatterns. Appends the globs of `value`, so that a repeated key adds to its
- * values; an empty value drops them all. A leading ! outside of quotes negates; "" and '' hold blanks and
- * anything else but themselves, and may stand around any part of a value: NAME="a b". A backslash and what follows it
- * are left to the glob, in quotes, too. -EINVAL: an unclosed quote, a value with nothing in it, or a backslash
- * with nothing to escape. -ERANGE: more than POLICY_VALUES_MAX. */
+/* A ConfParser for PolicyPatterns. Appends the globs of `value`, because a repeated key adds values; an empty
+ * value removes all of them. A leading ! outside quotes negates. "" and '' may quote any part of a value
+ * (NAME="a b") and hold blanks and anything else except themselves. A backslash and the next character are
+ * left to the glob, also inside quotes. -EINVAL: an unclosed quote, a value without characters or a trailing
+ * backslash. -ERANGE: more than POLICY_VALUES_MAX. */
 int policy_patterns_parse(const char *value, void *field, const void *arg);
 
-/* The text policy_patterns_parse() reads. Malloc'd, NULL when memory is out. */
+/* The text that policy_patterns_parse() reads. Malloc'd, NULL when out of memory. */
 char *policy_patterns_format(const PolicyPatterns *patterns);
 
 void policy_patterns_done(PolicyPatterns *patterns);
 
-/* match.c: frees what a [Match] section holds and empties it. */
+/* In match.c: frees the contents of a [Match] section and empties it. */
 void policy_match_done(PolicyMatch *match);
-/* Whether nothing is asked for in it. Such a section would match everything, and is never part of a Policy. */
+/* Whether it has no condition. Such a section would match everything, and is never part of a Policy. */
 bool policy_match_empty(const PolicyMatch *match);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Lifetime of policies and sets, and what can be asked of one without matching. */
+/* Lifetime of policies and sets, and queries that need no matching. */
 
 #include "policy/policy.h"
 

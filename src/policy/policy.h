@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A validated policy file: which tasks it is for, and how they are to be placed. numaplace.policy(5) is
- * its manual. */
+/* A validated policy file: which tasks it applies to, and how they are placed. The manual is
+ * numaplace.policy(5). */
 
 #include "base/util.h"
 #include "conf/search.h"
@@ -20,12 +20,12 @@
 #define POLICY_VALUES_MAX  256U  /* values of one match key */
 #define POLICY_NODES_MAX   1024U /* node numbers are below this: CONFIG_NODES_SHIFT is at most 10 */
 
-/* The directories of policy files, first wins. Relative to a root in tests. */
+/* The directories of policy files; the first one wins. Tests use them relative to a root. */
 #define POLICY_DIRECTORIES                                                                     \
     "/etc/numaplace/policy.d", "/run/numaplace/policy.d", "/usr/local/lib/numaplace/policy.d", \
         "/usr/lib/numaplace/policy.d"
 
-/* The names in the files, in this order, are policy_*_names[]. */
+/* policy_*_names[] hold the names used in files, in this order. */
 typedef enum PolicyGroupBy {
     POLICY_GROUP_BY_AUTO,
     POLICY_GROUP_BY_WORKLOAD,
@@ -85,12 +85,12 @@ typedef enum PolicyEvidence {
 /* One value of a match key: a glob, or a number for Min...=; `!` in front negates. */
 typedef struct PolicyPattern {
     bool negate;
-    uint32_t line; /* of the key, in the file of the section; 0 when it was not read from one */
+    uint32_t line; /* of the key in the section's file; 0 when it was not read from a file */
     char *glob;
 } PolicyPattern;
 
 typedef struct PolicyPatterns {
-    PolicyPattern *values; /* OR; NULL: the key was not given */
+    PolicyPattern *values; /* OR; NULL: key not given */
     size_t n_values;
 } PolicyPatterns;
 
@@ -100,24 +100,24 @@ typedef struct PolicyMatch {
     uint64_t min_memory_bytes;
     uint32_t min_cpu_permille; /* of one CPU */
     uint32_t min_threads;
-    uint32_t file; /* where the section stands: index into Policy.files */
+    uint32_t file; /* index into Policy.files */
     uint32_t line;
 } PolicyMatch;
 
-/* Where a file set a key outside [Match]; the last file and line that did. */
+/* The last file and line that set a key outside [Match]. */
 typedef struct PolicySetting {
     uint32_t key;  /* index into policy_keys */
     uint32_t file; /* index into Policy.files */
     uint32_t line;
 } PolicySetting;
 
-/* What may come at once after a quiet time, in seconds of the rate (I4). A choice of ours. */
+/* The burst allowed after a quiet time, in seconds of the rate (I4). A choice of ours. */
 #define POLICY_BURST_SEC 4U
 
 typedef struct Policy {
     char *name;       /* the file's base name without ".policy" */
     const char *path; /* of the winning file: files[0] */
-    char **files;     /* what it was read from: the winning file, then its drop-ins */
+    char **files;     /* the winning file, then its drop-ins */
     size_t n_files, files_capacity;
     PolicySetting *settings; /* in the order of policy_keys */
     size_t n_settings, settings_capacity;
@@ -183,11 +183,11 @@ typedef enum PolicyWants {
 typedef struct PolicySet {
     Policy **policies;
     size_t n_policies, capacity;
-    unsigned wants; /* PolicyWants: which costly facts some [Match] looks at */
+    unsigned wants; /* PolicyWants: costly facts that some [Match] needs */
 } PolicySet;
 
-/* The table of all keys, in the order of the manual. The rows of [Match] come first, policy_n_match_keys
- * of them; their offsets are into PolicyMatch, those of all other rows into Policy. */
+/* The table of all keys, in the order of the manual. The policy_n_match_keys rows of [Match] come first.
+ * Their offsets are into PolicyMatch, those of the other rows into Policy. */
 extern const ConfKey policy_keys[];
 extern const size_t policy_n_keys;
 extern const size_t policy_n_match_keys;
@@ -199,48 +199,48 @@ extern const char *const policy_mode_names[];
 extern const char *const policy_scope_names[];
 extern const char *const policy_evidence_names[];
 
-/* Whether a policy leaves the choice of nodes to the planner. */
+/* Whether the planner chooses the nodes. */
 bool policy_chooses_nodes(const Policy *policy);
 
-/* What is a group. Where that is left open: who is seen to share memory (AUTO), if the policy leaves the mode open,
- * too; a cgroup if it names a mode, or cpusets of whole cgroups. */
+/* What forms a group. GroupBy=auto means processes seen to share memory (AUTO) with Mode=auto, and a cgroup
+ * with any other Mode= and with Act=unit or cpuset. */
 PolicyGroupBy policy_group_by(const Policy *policy);
 
-/* Whether a cgroup is a group only while it fits on a node, and while it does not, those of it who share memory are
- * (GroupBy=cgroup): where the policy leaves the mode open, and says neither that whole cgroups are to be confined
- * (Act=) nor how wide they are (MaxNodes=, ExpectWidth=). */
+/* Whether a cgroup is one group only while it fits on a node, and is split into processes that share memory
+ * while it does not. True with GroupBy=cgroup and Mode=auto, unless the policy confines whole cgroups (Act=)
+ * or says how wide they are (MaxNodes=, ExpectWidth=). */
 bool policy_parts_groups(const Policy *policy);
 
-/* Whether groups follow from the memory that processes share. Also where policy_parts_groups(). */
+/* Whether groups follow from the memory that processes share. Includes policy_parts_groups(). */
 bool policy_groups_sharers(const Policy *policy);
 
-/* The setting of a key, or NULL when the default is in force. */
+/* The setting of a key, or NULL when the default applies. */
 const PolicySetting *policy_setting_find(const Policy *policy, const char *section, const char *name);
 
-/* Reads and validates every policy below `directories` (NULL-terminated, first wins), drop-ins included. A
- * file with errors makes the whole load fail with -EBADMSG, so that a reload changes nothing; unknown keys
- * only warn. `topology` (may be NULL) is used to check that nodes exist. On success *ret holds a
+/* Reads and validates all policies and drop-ins below `directories` (NULL-terminated, first wins). One file
+ * with errors makes the whole load fail with -EBADMSG, so that a reload changes nothing. Unknown keys are
+ * only warnings. `topology` (may be NULL) is used to check that nodes exist. On success *ret holds a
  * reference. Returns 0, -EBADMSG or -ENOMEM. */
 int policy_set_load(const char *const *directories, const Topology *topology, PolicySet **ret,
                     ConfReport *report);
 
-/* Finds the files of all policies and their drop-ins. Returns as conf_search(), or -E2BIG (see `report`) when there are
+/* Finds the files of all policies and their drop-ins. Returns as conf_search(), or -E2BIG (see `report`) for
  * more than POLICY_MAX. */
 int policy_search(const char *const *directories, ConfFiles *ret, ConfReport *report);
 
-/* Reads and validates one policy, its drop-ins included. Returns 0, -EBADMSG or -ENOMEM. */
+/* Reads and validates one policy with its drop-ins. Returns 0, -EBADMSG or -ENOMEM. */
 int policy_load(const ConfFile *file, const Topology *topology, Policy **ret, ConfReport *report);
 
-/* Reads one file, without its drop-ins. Its policy is named after the file. */
+/* Reads one file without its drop-ins. The policy is named after the file. */
 int policy_load_file(const char *path, const Topology *topology, Policy **ret, ConfReport *report);
 
-/* Parses a policy of this name from memory: for scenarios, tests and the fuzzer, which also set what files do not
+/* Parses a policy of this name from memory, for scenarios, tests and the fuzzer. These may also set constants
  * (ConfKey.fixed). */
 int policy_parse(const char *name, const char *text, size_t len, const char *file, const Topology *topology,
                  Policy **ret, ConfReport *report);
 
-/* Makes a set of `n` policies, sorted by name. Takes them over on success: the entries of `policies`
- * become NULL. Returns 0, -EEXIST when two have the same name, -E2BIG for more than POLICY_MAX, -ENOMEM. */
+/* Makes a set of `n` policies, sorted by name. On success it owns them, and the entries of `policies` become
+ * NULL. Returns 0, -EEXIST when two have the same name, -E2BIG for more than POLICY_MAX, or -ENOMEM. */
 int policy_set_new(Policy **policies, size_t n, PolicySet **ret);
 
 Policy *policy_free(Policy *policy);
@@ -249,12 +249,12 @@ DEFINE_CLEANUP(Policy *, policy_free)
 PolicySet *policy_set_free(PolicySet *set);
 DEFINE_CLEANUP(PolicySet *, policy_set_free)
 
-/* The complete effective text of a policy: every key with its value; parsed again it gives an equal
- * policy. Malloc'd, NULL when memory is out. */
+/* The complete effective text of a policy: every key with its value. Parsing it gives an equal policy.
+ * Malloc'd, NULL when out of memory. */
 char *policy_format(const Policy *policy);
 
-/* What a policy can look at. Strings may be NULL when unknown: such a key then does not match, and its
- * negation does not either (what is not known is not guessed). */
+/* The facts about a process that a policy can match. Unknown strings may be NULL. Neither a key nor its
+ * negation matches an unknown string, because nothing is guessed. */
 typedef struct PolicySubject {
     const char *unit, *slice, *cgroup, *comm, *exe, *command_line;
     const char *environment; /* NUL-separated assignments */
@@ -267,16 +267,16 @@ typedef struct PolicySubject {
 } PolicySubject;
 
 typedef enum PolicyVerdict {
-    POLICY_VERDICT_NO,    /* never, unless its name, cgroup or program change */
-    POLICY_VERDICT_LATER, /* not now; only a Min...= key stands in the way */
+    POLICY_VERDICT_NO,    /* never, unless its name, cgroup or program changes */
+    POLICY_VERDICT_LATER, /* not now: only a Min...= key does not match */
     POLICY_VERDICT_YES,
 } PolicyVerdict;
 
-/* The first policy that matches: its index in *ret_index. A policy that says LATER does not hide the ones
- * behind it: LATER is returned, with *ret_index the later YES match or SIZE_MAX, so that the subject is
- * looked at again. */
+/* Finds the first policy that matches: its index in *ret_index. A policy that says LATER does not hide those
+ * after it. The result is then LATER, so that the subject is checked again, and *ret_index is the later YES
+ * match or SIZE_MAX. */
 PolicyVerdict policy_match(const PolicySet *set, const PolicySubject *subject, size_t *ret_index);
 
-/* Whether one policy matches, and for `policy match`: the [Match] section (0-based) that said so, SIZE_MAX
- * when NO. */
+/* Whether one policy matches. *ret_section is the [Match] section (0-based) that decided, for `policy match`,
+ * or SIZE_MAX for NO. */
 PolicyVerdict policy_match_one(const Policy *policy, const PolicySubject *subject, size_t *ret_section);

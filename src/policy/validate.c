@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Rules between keys. Each is an error at the line of the key most likely wrong. What only a later change
- * of the machine could make wrong (a node going offline) is not looked at here: plan/ refuses it when it
- * happens. */
+/* Rules between keys. Each error is at the line of the key that is most likely wrong. Faults that only a
+ * later change of the machine can cause (a node going offline) are not checked here: plan/ refuses the action
+ * when they occur. */
 
 #include "policy/validate.h"
 
@@ -27,7 +27,7 @@ bool policy_name_valid(const char *name)
     return true;
 }
 
-/* Where a key was set, or the file as a whole for a default. */
+/* The file and line that set a key; for a default the file as a whole. */
 static void find_place(const Policy *policy, const char *section, const char *name, const char **ret_file,
                        unsigned *ret_line)
 {
@@ -45,7 +45,7 @@ static void find_place(const Policy *policy, const char *section, const char *na
         conf_report_add(report, CONF_SEVERITY_ERROR, _file, _line, __VA_ARGS__); \
     } while (0)
 
-/* Fails with the nodes in `bad`, if there are any. */
+/* Reports the nodes in `bad`, if any. */
 static int fail_nodes(const Policy *policy, hwloc_const_bitmap_t bad, const char *what, ConfReport *report)
 {
     CLEANUP_FREE char *list = NULL;
@@ -76,7 +76,7 @@ static int check_nodes_exist(const Policy *policy, const Topology *topology, Con
     }
     if (r == 0)
         r = fail_nodes(policy, missing, "this machine does not have", report);
-    /* A home is where tasks run. Strict now can be relaxed later; the other way round would break files. */
+    /* Tasks run in a home. A strict rule can be relaxed later; a later restriction would break files. */
     if (r == 0 && policy->mode == POLICY_MODE_FIXED)
         r = fail_nodes(policy, without_cpus, "without CPUs, which Mode=fixed cannot use", report);
     return r;
@@ -108,20 +108,20 @@ static const char *sign_of(const PolicyPattern *value)
     return value->negate ? "!" : "";
 }
 
-/* A name longer than the kernel keeps is the usual reason for a policy that never matches. */
+/* A name longer than the kernel keeps is the usual reason why a policy never matches. */
 static bool is_cut(const char *glob)
 {
     return strlen(glob) > COMM_MAX && !strpbrk(glob, "*?[\\");
 }
 
-/* Paths begin with a slash, so a glob that begins with any other plain character is of no use. */
+/* Paths begin with a slash, so a glob that begins with another plain character matches none. */
 static bool is_no_path(const char *glob)
 {
     return *glob == '\\' ? glob[1] != '/' : *glob != '/' && !strchr("*?[", *glob);
 }
 
-/* systemctl(1) completes "shop" to shop.service; here it is the whole name that must match. What ends in .slice is no
- * unit that processes are in, but a slice above it. */
+/* The whole name must match, whereas systemctl(1) completes "shop" to shop.service. A name in .slice is not a
+ * unit that contains processes but a slice above it. */
 static bool is_no_unit(const char *glob)
 {
     return has_suffix(glob, strlen(glob), ".slice") || !strpbrk(glob, ".*?[\\");
@@ -132,7 +132,7 @@ static bool is_no_slice(const char *glob)
     return !has_suffix(glob, strlen(glob), ".slice") && !strpbrk(glob, "*?[\\");
 }
 
-/* Globs that nothing can match, and why. */
+/* Warns about globs that match nothing, and says why. */
 static void check_use(const Policy *policy, const PolicyMatch *match, const char *name,
                       bool (*is_useless)(const char *glob), const char *why, ConfReport *report)
 {
@@ -150,7 +150,7 @@ static void check_use(const Policy *policy, const PolicyMatch *match, const char
     }
 }
 
-/* Whether a [ has no ]: fnmatch() takes it for itself then. */
+/* Whether a [ has no ]: fnmatch() then takes it literally. */
 static bool has_open_bracket(const char *glob)
 {
     for (bool set = false;; glob++) {
@@ -163,7 +163,7 @@ static bool has_open_bracket(const char *glob)
         else if (!set && *glob == '[') {
             set = true;
             glob += glob[1] == '!' || glob[1] == '^';
-            glob += glob[1] == ']'; /* the first one is in the set */
+            glob += glob[1] == ']'; /* a ] directly after it belongs to the set */
         }
     }
 }
