@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The bus carries typed trees and so does JSON, so one recursive conversion serves every method: a key the daemon adds
- * appears in `--json` without a change here. The depth needs no limit of ours, the bus protocol allows 64 levels. */
+/* Both D-Bus and JSON carry typed trees, so one recursive conversion serves every method: a key that the
+ * daemon adds appears in `--json` without a change here. No depth limit is needed, because D-Bus allows only
+ * 64 levels. */
 
 #include "ctl/ctl.h"
 
 #include <string.h>
 
-/* Of one signature, says the specification of D-Bus. */
+/* Longest signature in the D-Bus specification. */
 #define SIGNATURE_MAX 255U
 
-/* A basic value as the union the bus library fills in. */
+/* The union that the bus library fills with a basic value. */
 typedef union Basic {
     uint8_t y;
-    int b; /* as the bus library wants it */
+    int b; /* the bus library's type for booleans */
     int16_t n;
     uint16_t q;
     int32_t i;
@@ -73,7 +74,8 @@ static bool is_wanted(const char *const *keys, const char *key)
     return *keys;
 }
 
-/* Most keys are strings, and are looked at where they are: *ret is the message's then, else *other holds it. */
+/* Most keys are strings and are not copied: *ret then belongs to the message. Any other is owned by
+ * *other. */
 static int read_key(sd_bus_message *message, char type, json_object **other, const char **ret)
 {
     int r;
@@ -137,8 +139,8 @@ static int read_elements(sd_bus_message *message, const char *const *keys, json_
     }
 }
 
-/* What is entered already. A variant of one character holds a basic value. `contents` "{sv}" of an array makes it a
- * dictionary; "sv" is then the signature of its entries. */
+/* Reads the container just entered. A variant whose signature has one character holds a basic value. An array
+ * with the `contents` "{sv}" is a dictionary, and "sv" is the signature of its entries. */
 static int read_inside(sd_bus_message *message, char type, char *contents, const char *const *keys,
                        json_object **ret)
 {
@@ -163,7 +165,8 @@ static int read_inside(sd_bus_message *message, char type, char *contents, const
 static int read_container(sd_bus_message *message, char type, const char *signature, const char *const *keys,
                           json_object **ret)
 {
-    /* The library's copy of the signature is gone once the container is entered; the protocol has none longer. */
+    /* A copy, because the library's signature is invalid once the container is entered. The protocol has none
+     * longer. */
     char contents[SIGNATURE_MAX + 1];
     CLEANUP_JSON json_object *value = NULL;
     int r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* From the contents of a bus message to a JSON value: the form in which every verb keeps what it prints. */
+/* Bus messages to JSON values, the form in which every verb keeps its result. */
 
 #include "base/util.h"
 
@@ -16,8 +16,8 @@ static inline void json_object_put_p(json_object **object)
 
 #define CLEANUP_JSON CLEANUP(json_object_put_p)
 
-/* Converts the next complete value of the message and moves behind it. Dictionaries become objects (keys that are
- * numbers in decimal), arrays and structures become arrays, variants what they hold, object paths and signatures
- * strings. What has another key than `keys` (NULL ends them; NULL for all) is left out, at any depth. Returns 0; -ENXIO
+/* Converts the next complete value of the message and moves past it. Dictionaries become objects (numeric
+ * keys in decimal), arrays and structures arrays, variants their content, object paths and signatures
+ * strings. Only the keys in `keys` (NULL-terminated; NULL: all) are kept, at any depth. Returns 0; -ENXIO
  * when no value is left; -ENOTSUP for file descriptors; -EBADMSG or -ENOMEM. */
 int bus_json_read(sd_bus_message *message, const char *const *keys, json_object **ret);

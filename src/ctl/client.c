@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One connection, one question, one answer: the daemon serves its methods on a private socket with no bus daemon
- * between, so there is no Hello and no name to look up. Errors end here as one line and an exit code. */
+/* One connection, one question, one answer. The daemon serves its methods on a private socket without a bus
+ * daemon, so there is no Hello and no name to look up. Errors end here as one line and an exit code. */
 
 #include "ctl/client.h"
 
@@ -17,14 +17,14 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-/* A daemon that does not answer for ten ticks of its slowest pace is stuck; 25 s, the library's default, is a long
- * time in front of a terminal. */
+/* A daemon that does not answer for ten ticks at its slowest pace is stuck; the library's default, 25 s, is
+ * long at a terminal. */
 #define CALL_TIMEOUT_USEC (10 * USEC_PER_SEC)
-/* A process may hold what the daemon wants to read of it, mostly for a moment: it is asked again, for two seconds. */
+/* A process may hold a lock on what the daemon wants to read, mostly briefly: ask again for two seconds. */
 #define AGAIN_MAX  20U
 #define AGAIN_USEC 100000U
 
-/* "unix:path=..." with the path escaped as the D-Bus specification wants it. */
+/* "unix:path=..." with the path escaped as the D-Bus specification requires. */
 static char *make_address(const char *path)
 {
     static const char prefix[] = "unix:path=";
@@ -47,7 +47,7 @@ static char *make_address(const char *path)
     return address;
 }
 
-/* The process that listens at the other end; 0: not known. */
+/* The PID of the process that listens at the other end; 0: not known. */
 static pid_t peer(sd_bus *bus)
 {
     struct ucred cred = {0};
@@ -56,7 +56,7 @@ static pid_t peer(sd_bus *bus)
     return getsockopt(sd_bus_get_fd(bus), SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0 ? 0 : cred.pid;
 }
 
-/* Waits a moment for the daemon to say something. 0, or -ETIMEDOUT when it is no use. */
+/* Waits a moment for a message from the daemon. Returns 0, -ETIMEDOUT to give up, or another -errno. */
 static int wait_for_daemon(sd_bus *bus, Patience *patience)
 {
     ProcStat stat;
@@ -67,8 +67,8 @@ static int wait_for_daemon(sd_bus *bus, Patience *patience)
     return MIN(r, 0);
 }
 
-/* Until there is a reply, or with `reply` NULL until the connection is made. The library by itself would give the other
- * side 90 s for that. */
+/* Waits for a reply, or for the connection if `reply` is NULL; the library alone would allow 90 s for
+ * that. */
 static int wait_for(sd_bus *bus, sd_bus_message *const *reply)
 {
     Patience patience;
@@ -106,7 +106,7 @@ int client_call_patiently(sd_bus *bus, sd_bus_message *message, sd_bus_error *re
         sd_bus_close(bus);
     if (r < 0)
         return r;
-    /* The library answers itself then. */
+    /* The library then makes up a reply. */
     if (sd_bus_is_open(bus) <= 0)
         return -ECONNRESET;
     if (sd_bus_message_is_method_error(reply, NULL)) {
@@ -123,7 +123,7 @@ static bool is_hang_up(int error)
     return error == -ECONNRESET || error == -ENOTCONN || error == -EPIPE;
 }
 
-/* The connection may break while it is made, too: a daemon that ends, or that has no room for one more client. */
+/* The connection may also break while it is set up: the daemon exits, or has no room for another client. */
 static CtlExit fail_connect(const char *path, int error)
 {
     if (is_hang_up(error) || error == -ETIMEDOUT)
@@ -134,7 +134,7 @@ static CtlExit fail_connect(const char *path, int error)
         return ctl_fail(CTL_EXIT_FAILURE,
                         "cannot connect to numaplaced at %s: the path of a socket has at most %zu bytes",
                         path, sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
-    if (error == -EPERM) /* of the handshake; a socket that may not be opened is EACCES */
+    if (error == -EPERM) /* from the handshake; a socket that may not be opened gives EACCES */
         return ctl_fail(CTL_EXIT_FAILURE, "what listens at %s is not numaplaced", path);
     if (error == -ENOENT || error == -ECONNREFUSED)
         return ctl_fail(CTL_EXIT_NOT_RUNNING,
@@ -159,7 +159,7 @@ CtlExit client_connect(const CtlOptions *options, sd_bus **ret)
     if (r >= 0)
         r = wait_for(bus, NULL);
     if (r < 0) {
-        sd_bus_close(bus); /* else the library would wait once more */
+        sd_bus_close(bus); /* otherwise the library would wait again */
         return fail_connect(options->socket, r);
     }
     *ret = TAKE_PTR(bus);
@@ -198,7 +198,7 @@ static CtlExit call(sd_bus *bus, sd_bus_message *message, const char *const *key
     int r;
 
     for (unsigned n = 0;; n++) {
-        /* What changes something is answered when it is done. */
+        /* Methods that change something answer when it is done. */
         r = ret ? sd_bus_call(bus, message, CALL_TIMEOUT_USEC, &error, &reply)
                 : client_call_patiently(bus, message, &error, NULL);
         if (r != -EAGAIN || n == AGAIN_MAX)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The connection to the daemon: peer-to-peer over its private socket, so that it works where no bus daemon runs. */
+/* The connection to the daemon: peer-to-peer over its private socket, so that it works without a bus
+ * daemon. */
 
 #include "ctl/ctl.h"
 
@@ -22,33 +23,33 @@ static inline void sd_bus_message_unref_p(sd_bus_message **message)
 #define CLEANUP_BUS     CLEANUP(sd_bus_close_unref_p)
 #define CLEANUP_MESSAGE CLEANUP(sd_bus_message_unref_p)
 
-/* Connects to the socket the options name, and waits until the daemon has taken the connection, as long as it works
- * (ctl/patience.h). */
+/* Connects to the socket in the options. Waits until the daemon has accepted the connection, for as long as
+ * it makes progress (ctl/patience.h). */
 CtlExit client_connect(const CtlOptions *options, sd_bus **ret);
 
-/* Calls a method of the manager with arguments of the given bus signature ("" for none). `ret` may be NULL when the
- * method returns nothing. */
+/* Calls a method of the manager with arguments of the given bus signature ("": none). `ret` may be NULL for a
+ * method that returns nothing. */
 CtlExit client_call(sd_bus *bus, const char *method, json_object **ret, const char *types, ...);
 
-/* Calls one without arguments and hands out what has one of these keys (bus_json_read()): large answers asked for often
- * cost less. */
+/* Calls a method without arguments and returns only these keys (bus_json_read()), which makes frequent large
+ * answers cheaper. */
 CtlExit client_call_keys(sd_bus *bus, const char *method, const char *const *keys, json_object **ret);
 
-/* As sd_bus_call() without a limit, but returns -ETIMEDOUT when the daemon neither answers nor works. The connection
- * must listen to no signals: their handlers would be called meanwhile. */
+/* Like sd_bus_call() without a timeout, but returns -ETIMEDOUT when the daemon neither answers nor works. The
+ * connection must not be subscribed to signals, because their handlers would run during the call. */
 int client_call_patiently(sd_bus *bus, sd_bus_message *message, sd_bus_error *ret_error,
                           sd_bus_message **ret);
 
-/* Says what an error of the connection means: exit code NOT_RUNNING when nobody is there any more, NO_ANSWER when
- * nobody answers. */
+/* Reports what a connection error means. Returns CTL_EXIT_NOT_RUNNING when the daemon has gone,
+ * CTL_EXIT_NO_ANSWER when it does not answer, else CTL_EXIT_FAILURE. */
 CtlExit client_fail(int error);
 
-/* Says what a call failed with: what the daemon answered, or else what became of the connection. */
+/* Reports why a call failed: the daemon's error, or else the state of the connection. */
 CtlExit client_fail_call(int r, const sd_bus_error *error);
 
-/* Connects, calls one method with at most one string argument (NULL: none) and hands out its result. */
+/* Connects, calls one method with at most one string argument (NULL: none) and returns its result. */
 CtlExit client_query(const CtlOptions *options, const char *method, const char *argument, json_object **ret);
 
-/* Appends to `list` all entries with a sequence above `after` of a method that hands them out page by page (ListMoves,
- * ListHistory). */
+/* Appends to `list` all entries with a sequence above `after` from a method that returns them page by page
+ * (ListMoves, ListHistory). */
 CtlExit client_list(sd_bus *bus, const char *method, int64_t after, json_object *list);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Output that all verbs share. Everything foreign passes through here on its way to a terminal: messages through
- * text_printable(), JSON through print_json(). */
+/* Output that all verbs share. All foreign text passes through here on its way to a terminal: messages
+ * through text_printable(), JSON through print_json(). */
 
 #include "ctl/ctl.h"
 
@@ -18,9 +18,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A value and a newline. json-c escapes what JSON demands. That leaves DEL and the C1 controls U+0080 to U+009F, the
- * second of which a terminal may take for the start of an escape sequence. They can only stand inside strings, where \u
- * is allowed. Returns false when memory is out. */
+/* Prints a value and a newline. json-c escapes what JSON requires, but not DEL nor the C1 controls U+0080 to
+ * U+009F, which a terminal may take for the start of an escape sequence. They occur only in strings, where \u
+ * is allowed. Returns false when out of memory. */
 static bool print_json(FILE *out, json_object *value, int flags)
 {
     const char *json = json_object_to_json_string_ext(value, flags | JSON_C_TO_STRING_NOSLASHESCAPE);
@@ -112,7 +112,7 @@ CtlExit ctl_fail_oom(void)
     return ctl_fail(CTL_EXIT_FAILURE, "out of memory");
 }
 
-/* -errno; takes `fd`, which is a file or not. */
+/* Writes to `fd`, which may be no regular file, and closes it. Returns 0 or -errno. */
 static int write_and_close(int fd, bool is_file, void (*write)(FILE *, void *), void *userdata)
 {
     FILE *out = fdopen(fd, "w");
@@ -124,16 +124,17 @@ static int write_and_close(int fd, bool is_file, void (*write)(FILE *, void *), 
         return r;
     }
     errno = 0;
-    write(out, userdata); /* what is more than a buffer fails here, and not when it is flushed */
+    write(out, userdata); /* output longer than a buffer fails here, not at the flush */
     r = fflush(out) == 0 && !ferror(out) ? 0 : errno ? -errno : -EIO;
-    if (r == 0 && is_file) /* for all to read, and on disk */
+    if (r == 0 && is_file) /* readable by all, and on disk */
         r = fchmod(fd, 0644) == 0 && fsync(fd) == 0 ? 0 : -errno;
     if (fclose(out) != 0 && r == 0)
         r = -errno;
     return r;
 }
 
-/* Names of what the process has open. Other links are put aside, as files are: somebody else may have made them. */
+/* Names of open descriptors of this process. Other links are replaced like files, because somebody else may
+ * have made them. */
 static bool is_descriptor(const char *path)
 {
     return strcmp(path, "/dev/stdout") == 0 || strcmp(path, "/dev/stderr") == 0 ||

@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 #define WATCH_SEC 2U
-/* Cursor to the corner, and nothing behind it. */
+/* Moves the cursor to the corner and clears the screen. */
 #define CLEAR "\033[H\033[2J"
 
-/* A descriptor the caller closed would be handed to the next open(), and a table end up in the daemon's socket. The
- * stand-in is opened the wrong way round, so that using it fails as before. */
+/* If the caller closed a standard descriptor, the next open() would get it, and a table could end up in the
+ * daemon's socket. The stand-in is opened in the wrong direction, so that using it still fails. */
 static void hold_standard_descriptors(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -25,7 +25,7 @@ static void hold_standard_descriptors(void)
             (void)open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
 }
 
-/* Asked of the pipe itself: the errno of a write that failed long ago is lost. */
+/* Asks the pipe, because the errno of an earlier write is lost. */
 static bool reader_gone(void)
 {
     struct pollfd p = {.fd = STDOUT_FILENO};
@@ -33,7 +33,7 @@ static bool reader_gone(void)
     return poll(&p, 1, 0) > 0 && (p.revents & POLLERR);
 }
 
-/* Most output is one write then, and if that fails, why is known at the end. */
+/* Makes most output a single write, so that the reason of a failure is known at the end. */
 static void widen_output(void)
 {
     static char buffer[1 << 16];
@@ -42,7 +42,8 @@ static void widen_output(void)
         (void)setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
 }
 
-/* Output that was lost is a failure, except that a reader who closed the pipe has seen enough (`... | head`). */
+/* Lost output is a failure, unless the reader has closed the pipe because it has seen enough (`... |
+ * head`). */
 static CtlExit finish_output(CtlExit code)
 {
     errno = 0;
@@ -52,7 +53,7 @@ static CtlExit finish_output(CtlExit code)
                     errno ? strerror(errno) : "an earlier write failed");
 }
 
-/* Until it is interrupted, or fails, or nobody reads any more. */
+/* Runs the verb until it is interrupted or fails, or nobody reads any more. */
 static CtlExit watch(const CtlCommand *command)
 {
     for (;;) {
@@ -76,7 +77,7 @@ int main(int argc, char **argv)
 
     hold_standard_descriptors();
     sigpipe_ignored =
-        signal(SIGPIPE, SIG_IGN) == SIG_IGN; /* a closed pipe is an error of write(), see above */
+        signal(SIGPIPE, SIG_IGN) == SIG_IGN; /* then a closed pipe is an error of write(), see above */
     (void)setlocale(LC_CTYPE, "");
     widen_output();
 

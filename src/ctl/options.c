@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* An option that only some verbs take is refused elsewhere, instead of being ignored: somebody who writes
- * `status --follow` expects something that would not happen. tests/integration/test-ctl-docs.py holds the manual and
- * the completions against what --help prints from these tables. */
+/* An option that a verb does not take is rejected, not ignored: `status --follow` asks for something that
+ * would not happen. tests/integration/test-ctl-docs.py checks the manual and the completions against what
+ * --help prints from these tables. */
 
 #include "ctl/options.h"
 
@@ -62,7 +62,7 @@ typedef struct OptionRow {
     char letter;          /* 0: none */
     const char *argument; /* as --help shows it; NULL: takes none */
     const char *help;
-    size_t field; /* of CtlOptions, its argument or whether it was given; 0: set_option() knows what to do */
+    size_t field; /* in CtlOptions, for the argument or whether it was given; 0: set_option() handles it */
 } OptionRow;
 
 #define FIELD(name) offsetof(CtlOptions, name)
@@ -251,7 +251,7 @@ static CtlExit set_option(CtlOptions *options, OptionId id, const char *value)
         return parse_since(value, &options->since_usec);
     case OPTION_SECONDS:
         return parse_number(id, value, 2, SECONDS_MAX, &options->seconds);
-    case OPTION_HELP: /* they end the run */
+    case OPTION_HELP: /* these end the run */
     case OPTION_VERSION:
         break;
     default:
@@ -264,7 +264,8 @@ static CtlExit set_option(CtlOptions *options, OptionId id, const char *value)
     return CTL_EXIT_OK;
 }
 
-/* Fills what getopt_long() wants; it returns 256 + OptionId, and stops at every word that is no option. */
+/* Fills the tables for getopt_long(), which returns 256 + OptionId and stops at every word that is not an
+ * option. */
 static void make_getopt(struct option *long_options, char *letters)
 {
     *letters++ = '+';
@@ -293,7 +294,7 @@ static OptionId option_by_letter(int letter)
     return id;
 }
 
-/* How many long options begin as `word` does, which has two hyphens in front and may have a value behind. */
+/* The number of long options that begin like `word`, which is "--NAME" or "--NAME=VALUE". */
 static unsigned count_beginning(const char *word)
 {
     size_t len = strcspn(word + 2, "=");
@@ -304,8 +305,8 @@ static unsigned count_beginning(const char *word)
     return n;
 }
 
-/* `c` is what getopt_long() returned; with opterr off it leaves the sentence to us. optopt is a letter, our number of
- * a long option, or 0 of one that is unknown, or of a beginning that several have. */
+/* `c` is what getopt_long() returned; with opterr off it prints no message. optopt is a letter, 256 +
+ * OptionId, or 0 for an unknown or ambiguous long option. */
 static CtlExit fail_option(int c, char **argv)
 {
     const char *word = argv[optind - 1];
@@ -328,7 +329,8 @@ static CtlExit take_option(int c, char **argv, CtlOptions *options, unsigned *gi
         return fail_option(c, argv);
     id = c >= 256 ? (OptionId)(c - 256) : option_by_letter(c);
     row = &option_rows[id];
-    /* Mostly of a script, from a variable that is not set. Numbers and the like say what they expect. */
+    /* Mostly from an unset variable in a script. The parsers of numbers and the like say themselves what they
+     * expect. */
     if (row->argument && !*optarg && (row->field > 0 || id == OPTION_POLICY_DIR))
         return ctl_fail(CTL_EXIT_USAGE, "--%s= is empty: expected %s. See numaplacectl --help.", row->name,
                         row->argument);
@@ -341,8 +343,8 @@ static bool is_run(const char *word)
     return word && !strcmp(word, "run");
 }
 
-/* Options and words in any order, except that all behind the command of `run` is the command's. The words are moved
- * to the front, from argv[1] on; *ret_n is their number. */
+/* Takes options and words in any order, but everything after the command of `run` belongs to that command.
+ * Moves the words to the front, from argv[1] on; *ret_n is their number. */
 static CtlExit parse_options(int argc, char **argv, CtlOptions *options, unsigned *ret_given, int *ret_n)
 {
     struct option long_options[OPTION_MAX + 1] = {0};
@@ -365,10 +367,10 @@ static CtlExit parse_options(int argc, char **argv, CtlOptions *options, unsigne
         }
         if (optind == argc)
             break;
-        /* It went past "--", or has come to the command. */
+        /* It skipped "--" or has reached the command. */
         rest = optind > before || (n == 1 && is_run(argv[1]));
         argv[1 + n++] = argv[optind++];
-        /* What the command may say itself is not for us to say. */
+        /* Do not use exit codes that the command may return. */
         if (n == 1 && is_run(argv[1]))
             ctl_fail_as_run();
     }
@@ -379,7 +381,7 @@ static CtlExit parse_options(int argc, char **argv, CtlOptions *options, unsigne
     return CTL_EXIT_OK;
 }
 
-/* How many words of argv name the row's verb: 0 when they do not. */
+/* The number of words in argv that name the row's verb; 0 when they do not. */
 static int verb_words(const CtlVerbRow *row, int argc, char **argv)
 {
     const char *blank = strchrnul(row->name, ' ');
@@ -434,7 +436,7 @@ static CtlExit check_use(const CtlCommand *command, unsigned given)
     return CTL_EXIT_OK;
 }
 
-/* What the environment says of standard output. No terminal is wider than 16 bits can say (struct winsize). */
+/* Finds out what standard output can do. No terminal is wider than 16 bits can express (struct winsize). */
 static void look_at_terminal(CtlOptions *options)
 {
     const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM"), *columns = getenv("COLUMNS");

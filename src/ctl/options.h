@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The command line of numaplacectl: one table of verbs, one of options, from which parsing and --help follow. */
+/* The command line of numaplacectl. Parsing and --help follow from one table of verbs and one of options. */
 
 #include "ctl/ctl.h"
 
@@ -9,13 +9,13 @@ typedef struct CtlVerbRow {
     const char *name;      /* one word, or two for the policy family */
     const char *arguments; /* as --help shows them */
     int min, max;          /* number of arguments; max -1: any */
-    unsigned accepts;      /* bit per option that only some verbs take */
+    unsigned accepts;      /* bit for each option that only some verbs take */
     const char *help;
     CtlVerb run;
-    bool pages; /* may print more than a screen, and nothing but that */
+    bool pages; /* only prints, and possibly more than a screen */
 } CtlVerbRow;
 
-/* What main() is to do: run a verb with its arguments, or, when `verb` is NULL, exit with the code returned. */
+/* What main() is to do: run a verb with its arguments, or exit with the returned code when `verb` is NULL. */
 typedef struct CtlCommand {
     CtlOptions options;
     const CtlVerbRow *verb;
@@ -23,5 +23,5 @@ typedef struct CtlCommand {
     char **argv;
 } CtlCommand;
 
-/* Parses the command line (argv is reordered). Prints the help or version itself. */
+/* Parses the command line and reorders argv. Prints the help or version itself. */
 CtlExit options_parse(int argc, char **argv, CtlCommand *ret);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The daemon has one thread that ticks and answers. When it puts back beside a storm of forks it answers nobody for
- * a minute and is well; when it is stopped, or hangs, it never answers. Asking it (Ping) cannot tell the two apart,
- * since the answer would come from the same thread. Its CPU time can: a daemon that works uses some. */
+/* One thread of the daemon ticks and answers. While it undoes changes during a fork storm, it is healthy but
+ * may answer nobody for a minute; a stopped or hung daemon never answers. A Ping cannot tell the two apart,
+ * because the same thread would answer it. CPU time can: a daemon that works uses some. */
 
 #include "ctl/patience.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The daemon sends its reasons both by name and as a sentence. Added here are the subject and the numbers; these read
- * as in its log. */
+/* The daemon sends each reason as a name and as a sentence. This file adds the subject and the numbers, in
+ * the words of its log. */
 
 #include "ctl/sentence.h"
 

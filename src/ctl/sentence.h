@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Actions, refusals and threads, each as one line a person reads: what, whom, why, and the numbers behind it. */
+/* Actions, refusals and threads as one readable line each: what, which task, why, and the numbers behind
+ * it. */
 
 #include "ctl/view.h"
 
-/* Writes a dictionary of numaplace-json(5) as a sentence. `now_usec` is CLOCK_MONOTONIC. */
+/* Formats a dictionary of numaplace-json(5) as a sentence. `now_usec` is CLOCK_MONOTONIC. */
 typedef void (*SentenceMaker)(json_object *object, uint64_t now_usec, ViewText *ret);
 
 /* move: "2026-05-14 12:30:05.250 lend     50-jvm: java[1234/1240] CPU 3 (node 1) 0-1 -> 0-1,3 for 1 s: done. It waits
@@ -21,5 +22,5 @@ void sentence_task(json_object *task, uint64_t now_usec, ViewText *ret);
 /* lease: "CPU 3 (node 1) to java[1234/1240] since 400 ms, for 600 ms at most" */
 void sentence_lease(json_object *lease, uint64_t now_usec, ViewText *ret);
 
-/* Prints a title and one indented line per entry; nothing when the list is empty or NULL. */
+/* Prints a title and one indented line per entry. Prints nothing when the list is empty or NULL. */
 CtlExit sentence_print(const char *title, json_object *list, SentenceMaker make);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Making foreign text safe. Two readers with different needs: a terminal, which obeys control characters and knows only
- * the characters of its locale, and a JSON parser, which wants UTF-8 and nothing else. */
+/* Makes foreign text safe for two readers: a terminal, which obeys control characters and knows only the
+ * characters of its locale, and a JSON parser, which accepts only UTF-8. */
 
 #include "ctl/text.h"
 
@@ -31,15 +31,16 @@ static char *put_escaped(char *out, unsigned char byte)
     return out;
 }
 
-/* Characters that draw nothing but turn the direction of what follows: a name with one of them could make the rest of
- * its line read differently. */
+/* Invisible characters that change the text direction: one in a name could make the rest of its line read
+ * differently. */
 static bool turns_direction(wchar_t c)
 {
     return (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0x200e || c == 0x200f ||
            c == 0x061c;
 }
 
-/* The bytes of the character at `s`, and whether it may stay; 1 of what is no character, and may not. */
+/* Returns the length of the character at `s` and whether it may stay. Other bytes count 1 each and may not
+ * stay. */
 typedef size_t (*Look)(const char *s, size_t len, mbstate_t *state, bool *ret_stays);
 
 static size_t look_printable(const char *s, size_t len, mbstate_t *state, bool *ret_stays)
@@ -48,7 +49,7 @@ static size_t look_printable(const char *s, size_t len, mbstate_t *state, bool *
     size_t n = mbrtowc(&c, s, len, state);
     bool known = n > 0 && n <= len;
 
-    if (!known) /* take one byte and start afresh */
+    if (!known) /* take one byte and start again */
         memset(state, 0, sizeof(*state));
     *ret_stays = known && iswprint((wint_t)c) && wcwidth(c) >= 0 && !turns_direction(c);
     return known ? n : 1;

@@ -9,14 +9,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-/* The text for a terminal: control characters, direction overrides and bytes that are no characters of the current
- * locale appear as \n, \t or \xNN. Backslashes stay single, as unit names are full of them. Malloc'd, NULL when
- * memory is out. */
+/* The text for a terminal: control characters, direction overrides and bytes that are not characters of the
+ * current locale appear as \n, \t or \xNN. Backslashes are not doubled, because unit names are full of them.
+ * Malloc'd, NULL when out of memory. */
 char *text_printable(const char *s);
 
-/* The same of a formatted text. */
+/* The same for formatted text. */
 char *text_vprintable(const char *format, va_list ap) __attribute__((format(printf, 1, 0)));
 
-/* The text as valid UTF-8, whatever the locale: bytes that are not become \xNN. Control characters stay, since JSON
- * escapes them itself. Malloc'd, NULL when memory is out. */
+/* The text as valid UTF-8 in any locale: other bytes become \xNN. Control characters stay, because JSON
+ * escapes them. Malloc'd, NULL when out of memory. */
 char *text_utf8(const char *s, size_t len);

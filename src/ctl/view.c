@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Every verb has its result as a JSON value, so that `--json` and the table cannot disagree; what follows only formats.
- * Numbers are kept exact in JSON and rounded here, to what an administrator compares by eye. */
+/* Every verb keeps its result as a JSON value, so that `--json` and the table cannot disagree; this file only
+ * formats. JSON has the exact numbers. Here they are rounded to what can be compared by eye. */
 
 #include "ctl/view.h"
 
@@ -65,7 +65,7 @@ static char *view_memory(json_object *list)
     return text.failed ? NULL : TAKE_PTR(text.text);
 }
 
-/* "(0-3)", from the key "would_" and `key`. */
+/* "(0-3)" from the key would_KEY. */
 static char *view_would(json_object *object, const char *key)
 {
     CLEANUP(view_text_done) ViewText text = {0};

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* No chain of processes is so long; parents may change while they are followed. */
+/* Longer than any chain of processes; parents may change while they are followed. */
 #define ANCESTORS_MAX 256U
 
 static int read_mask(int root_fd, pid_t pid, pid_t tid, char *text, const char **ret)
@@ -75,7 +75,7 @@ pid_t pins_origin(pid_t pid, pid_t tid, char **ret_comm)
     return *ret_comm ? origin : -ENOMEM;
 }
 
-/* cgroup v2; on version 1 paths differ from what is shown, and the group itself has to do. */
+/* For cgroup v2. On version 1 the paths differ, and the group itself is reported. */
 static ssize_t read_cpus(int root_fd, const char *cgroup, char *text, size_t size)
 {
     CLEANUP_FREE char *path = format_text("sys/fs/cgroup%s/cpuset.cpus.effective", cgroup);
@@ -93,7 +93,7 @@ char *pins_cpuset_origin(const char *cgroup)
         return NULL;
     if (root_fd < 0)
         return TAKE_PTR(at);
-    /* The controller need not be in use down to here. */
+    /* The controller may not be enabled this far down. */
     while (read_cpus(root_fd, at, texts, TASKSTAT_STATUS_SIZE) < 0) {
         slash = strrchr(at, '/');
         if (!slash || slash == at)

@@ -5,11 +5,12 @@
 
 #include <sys/types.h>
 
-/* The oldest ancestor of a thread's process, or that itself, that has the same CPU mask as the thread: masks are
- * inherited, so it was set there, or by whoever started that. *ret_comm is its name, malloc'd. Returns its pid; 0 when
- * only the thread has this mask, so that the process has set it itself; or -errno. */
+/* Finds where the CPU mask of a thread was set. Masks are inherited, so it was set in the oldest ancestor
+ * that has the same mask (or in the process itself), or by what started that. *ret_comm is its name,
+ * malloc'd. Returns its PID, 0 when only the thread has this mask, so that the process has set it itself, or
+ * -errno. */
 pid_t pins_origin(pid_t pid, pid_t tid, char **ret_comm);
 
-/* The highest control group above `cgroup` (or itself) with the same CPUs, malloc'd: its limit is what all below have.
- * NULL when memory is out. */
+/* The highest control group at or above `cgroup` with the same CPUs, malloc'd: its limit applies to all
+ * below. NULL when out of memory. */
 char *pins_cpuset_origin(const char *cgroup);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What watch.h has seen of each process, made into the facts of a verdict. */
+/* Turns what watch.h has seen of each process into the facts of a verdict. */
 
 #include "ctl/diagnose/survey.h"
 
@@ -36,7 +36,7 @@ void survey_done(Survey *survey)
     *survey = (Survey){0};
 }
 
-/* Whether most of a process runs on nodes that are not in a list of the kernel's. */
+/* Whether most of a process runs on nodes that are not in the kernel's node list. */
 static bool runs_elsewhere(const Watch *w, const SurveyFinding *finding, const char *list)
 {
     CLEANUP_BITMAP hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
@@ -56,7 +56,7 @@ static bool runs_elsewhere(const Watch *w, const SurveyFinding *finding, const c
     return there * 2 < finding->facts.run;
 }
 
-/* What is bound to nodes on which it hardly runs. A line is cut where it is longer: its path may be. */
+/* Memory bound to nodes on which it hardly runs. A longer line is cut: a path may be that long. */
 static uint64_t bound_bytes(const Watch *w, const SurveyFinding *finding)
 {
     char path[64], line[NUMA_MAPS_LINE];
@@ -91,7 +91,8 @@ static uint64_t idle_of(const Watch *w, hwloc_const_bitmap_t cpus)
     return sum;
 }
 
-/* By what each of its threads ran and waited; the masks of those that did, or of all when none has. */
+/* Weighs each thread by its run and waiting time. Collects the masks of threads that have any, or of all if
+ * none has. */
 static int sum_threads(Watch *w, const Process *process, SurveyFinding *ret)
 {
     size_t n, first = world_process_tasks(w->world, process, &n);
@@ -127,7 +128,7 @@ static int sum_threads(Watch *w, const Process *process, SurveyFinding *ret)
     return 0;
 }
 
-/* Threads that have ended meanwhile count as well. */
+/* Includes threads that have ended meanwhile. */
 static void sum_tracks(const Watch *w, const Process *process, SurveyFinding *ret)
 {
     const Track *track, *next;
@@ -155,7 +156,7 @@ static void sum_tracks(const Watch *w, const Process *process, SurveyFinding *re
     ret->facts.wait /= usec;
 }
 
-/* Where acting would place it, or the last reason why not. */
+/* Where it would be placed, or the first reason why not. */
 static int find_home(Watch *w, const Process *process, SurveyFinding *ret)
 {
     const GroupIx ix = process->group;
@@ -204,7 +205,7 @@ static int fill(Watch *w, const Process *process, SurveyFinding *ret)
     if (sum_threads(w, process, ret) < 0)
         return -ENOMEM;
     sum_tracks(w, process, ret);
-    /* Who let himself be read once will do so again. */
+    /* What could be read once can be read again. */
     ret->facts.bound_bytes = ret->node_bytes ? bound_bytes(w, ret) : 0;
     ret->facts.topology = w->topology;
     ret->facts.run_node = ret->run_node;
@@ -224,7 +225,7 @@ static int fill(Watch *w, const Process *process, SurveyFinding *ret)
     return 0;
 }
 
-/* By what there is to gain, then by size. */
+/* Alarms first, then by possible gain, then by size. */
 static int compare(const void *a, const void *b)
 {
     const SurveyFinding *x = a, *y = b;
@@ -284,7 +285,7 @@ static CtlExit fail_missing(const SurveyTarget *target)
     return CTL_EXIT_OK;
 }
 
-/* Looks, and counts meanwhile what goes to memory, where that can be seen. */
+/* Observes, and meanwhile counts memory traffic if the machine reports it. */
 static int look(Watch *w, uint32_t seconds, Bandwidth *ret)
 {
     CLEANUP(bandwidth_done) Bandwidth before = {0}, after = {0};

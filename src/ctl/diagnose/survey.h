@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Looks at processes for some seconds, as the daemon would, without one: what they run and wait, on which nodes, where
- * their memory lies, and where acting would place them. Nothing is changed. */
+/* Observes processes for some seconds as the daemon would, but without it: how much they run and wait, on
+ * which nodes, where their memory lies, and where they would be placed. Nothing is changed. */
 
 #include "ctl/ctl.h"
 #include "ctl/diagnose/verdict.h"
@@ -10,7 +10,7 @@
 #include "probe/progress.h"
 #include "world/world.h"
 
-/* Whom. At most one is set; none: those of some size, or that run. */
+/* Which processes. At most one is set; none: all with some memory or CPU time. */
 typedef struct SurveyTarget {
     pid_t pid;        /* 0: none */
     const char *unit; /* a systemd unit or slice, or a cgroup path */
@@ -20,11 +20,11 @@ typedef struct SurveyFinding {
     pid_t pid;
     char *comm, *unit, *cgroup; /* unit is NULL without one */
     uint32_t n_threads;
-    pid_t pinned_tid; /* the thread with a mask of somebody's that does most; 0: none */
-    uint64_t bytes;   /* of its memory, of which is known where it lies */
+    pid_t pinned_tid; /* the busiest thread with a foreign mask; 0: none */
+    uint64_t bytes;   /* of memory whose nodes are known */
     uint64_t *run_node, *node_bytes;
     hwloc_bitmap_t home_nodes, allowed, allowed_nodes, cpuset_nodes;
-    const char *refusal; /* why acting would give it no home; NULL: it would, or nothing is known */
+    const char *refusal; /* why it would get no home; NULL: it would get one, or nothing is known */
     DiagnoseFacts facts; /* points to the above */
     Diagnosis diagnosis;
 } SurveyFinding;
@@ -34,18 +34,18 @@ typedef struct Survey {
     SurveyFinding *findings;
     size_t n_findings, capacity;
     bool kernel_balances;
-    Bandwidth bandwidth;     /* bytes per second; without domains where the machine does not show it */
-    int progress_error;      /* errno: why nothing could be counted of the target */
+    Bandwidth bandwidth;     /* bytes per second; without domains if the machine does not report it */
+    int progress_error;      /* errno: why the target's progress could not be counted */
     ProgressCounts progress; /* of a target that is one process */
-    uint64_t idle_permille;  /* CPU time left idle on the machine, of one CPU */
-    uint64_t usec;           /* how long it was looked at */
+    uint64_t idle_permille;  /* idle CPU time of the machine, permille of one CPU */
+    uint64_t usec;           /* how long was observed */
 } Survey;
 
 void survey_done(Survey *survey);
 
-/* Comes to a diagnosis about each, and puts the worst first. */
+/* Diagnoses each finding and sorts the worst first. */
 void survey_judge(Survey *survey);
 
-/* Looks for `seconds`, or longer where that takes it, saying so on a terminal, and does not judge yet. A process that
- * is `target` and not there is CTL_EXIT_NOT_FOUND. */
+/* Observes for `seconds`, or longer if needed, with a countdown on a terminal. Does not judge yet. Returns
+ * CTL_EXIT_NOT_FOUND if `target` names no process. */
 CtlExit survey_make(const SurveyTarget *target, uint32_t seconds, Survey *ret);

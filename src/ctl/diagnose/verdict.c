@@ -1,35 +1,36 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The share of accesses that are local has bounds that hold whoever uses which part of the memory. With the shares r of
- * run time and m of memory by node, at most the sum of min(r, m) is local (each node's threads use what lies there), at
- * least the sum of max(0, r + m - 1) (they use everything else first), and the sum of r x m if all is used alike. And a
- * thread that ran on several nodes was local at most while it was on one of them, as far as memory is its own: that is
- * what tells threads that wander from threads that each have their own memory beside them.
+/* The share of local accesses has bounds that hold whichever thread uses which part of the memory. With the
+ * shares r of run time and m of memory by node, at most the sum of min(r, m) is local (each node's threads
+ * use the memory there), at least the sum of max(0, r + m - 1) (they use all other memory first), and the sum
+ * of r x m if all memory is used evenly. A thread that ran on several nodes was near memory of its own on at
+ * most one of them. This tells threads that wander from threads that each stay beside their own memory.
  *
- * The gain is bounded by distances as the firmware states them: if all of the time were accesses, it would shrink from
- * the mean distance now to that at the best place. No program does nothing but that, so it is "at most". */
+ * The gain is bounded by the distances in the firmware's tables: if a program only accessed memory, its time
+ * would shrink from the present mean distance to that at the best place. No program does only that, so the
+ * gain is "at most". */
 
 #include "ctl/diagnose/verdict.h"
 
 /* All of these are choices of ours. */
 
-/* Less of a CPU than this is not worth a place. */
+/* Less CPU time is not worth a place. */
 #define IDLE_PERMILLE 50U
-/* Last-level caches hold it, or much of it. */
+/* Fits at least mostly in last-level caches. */
 #define SMALL_BYTES (64ULL << 20)
-/* Of the CPU time that it wants; less is the granularity of scheduling. */
+/* Of the CPU time wanted; less is the granularity of scheduling. */
 #define WAITS_PERMILLE 150U
-/* So much idle time is a CPU that could have been used. */
+/* This much idle time is a CPU that could have been used. */
 #define IDLE_CPU_PERMILLE 500U
-/* From here on more does not pay. */
+/* More local accesses than this would not pay. */
 #define LOCAL_PERMILLE 800U
-/* Below it something is wrong. */
+/* With fewer local accesses, something is wrong. */
 #define FAR_PERMILLE 500U
-/* A better place has to be better by so much. */
+/* A better place must be better by this much. */
 #define BETTER_PERMILLE 150U
-/* It runs on a node. */
+/* From this share of run time on, it runs on a node. */
 #define RUNS_PERMILLE 100U
-/* Nearly all of something is on one node. */
+/* From this share on, nearly all of something is in one place. */
 #define MOST_PERMILLE 750U
 
 typedef struct NameText {
@@ -83,9 +84,9 @@ typedef struct Shares {
     uint64_t bytes, run;     /* of all nodes */
     uint32_t memory_node;    /* with the most memory */
     double memory_most;      /* its share */
-    double run_most;         /* of run time, on the node with most of it */
-    uint32_t n_run;          /* nodes that it runs on, not just now and then */
-    double distance, better; /* mean of all accesses, now and at home; 1: local */
+    double run_most;         /* share of run time on the node with the most */
+    uint32_t n_run;          /* nodes that it runs on, not just occasionally */
+    double distance, better; /* mean over all accesses, now and at home; 1: local */
 } Shares;
 
 static double share(uint64_t part, uint64_t whole)
@@ -130,8 +131,8 @@ static void sum_up(const DiagnoseFacts *facts, Shares *ret)
     }
 }
 
-/* Mean distance of accesses from nodes with the shares `run` to nodes with the shares `memory` of all, if all is used
- * alike. */
+/* Mean distance of accesses from the nodes it runs on to the nodes of its memory, if all memory is used
+ * evenly. */
 static double mean_distance(const DiagnoseFacts *facts, const Shares *shares)
 {
     const Topology *topology = facts->topology;
@@ -181,7 +182,7 @@ static uint32_t saved(double before, double after)
     return before > after ? (uint32_t)((1.0 - after / before) * 1000.0 + 0.5) : 0;
 }
 
-/* Who waits: true when that is what is wrong. */
+/* Whether waiting is the problem. */
 static bool judge_waiting(const DiagnoseFacts *facts, Diagnosis *ret)
 {
     if (ret->waits < WAITS_PERMILLE || facts->wait < IDLE_PERMILLE)
@@ -201,7 +202,7 @@ static bool judge_waiting(const DiagnoseFacts *facts, Diagnosis *ret)
     return true;
 }
 
-/* Whether most of its memory is on nodes with CPUs of which it may use none. */
+/* Whether most of its memory is on nodes with CPUs, none of which it may use. */
 static bool kept_off(const DiagnoseFacts *facts, const Shares *shares, hwloc_const_bitmap_t nodes)
 {
     double sum = 0.0;
@@ -212,7 +213,7 @@ static bool kept_off(const DiagnoseFacts *facts, const Shares *shares, hwloc_con
     return sum * 1000.0 > 1000.0 - FAR_PERMILLE;
 }
 
-/* Its memory and its threads have two places, and somebody has said so. */
+/* Whether masks, cpusets or memory policies keep its memory and its threads apart. */
 static bool judge_pins(const DiagnoseFacts *facts, const Shares *shares, Diagnosis *ret)
 {
     if (ret->local_most >= FAR_PERMILLE)
@@ -238,10 +239,11 @@ static DiagnoseVerdict judge_distance(const DiagnoseFacts *facts, const Shares *
 
     if (MIN(ret->local, ret->local_least + BETTER_PERMILLE) >= LOCAL_PERMILLE)
         return DIAGNOSE_LOCAL;
-    /* More than its node can run, and on several, draws on the memory of one. */
+    /* It runs on several nodes, needs more than the node of its memory has, and draws on the memory of that
+     * one. */
     if (shares->memory_most * 1000.0 >= MOST_PERMILLE && shares->run_most * 1000.0 < MOST_PERMILLE &&
         facts->run + facts->wait > room) {
-        /* Of so many nodes together it would have the bandwidth of each. */
+        /* On this many nodes it would have the bandwidth of each. */
         ret->gain_most = saved(shares->n_run, 1.0);
         return DIAGNOSE_BANDWIDTH;
     }

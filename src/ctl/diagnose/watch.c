@@ -11,14 +11,14 @@
 #include <time.h>
 
 #define TICK_USEC (100 * USEC_PER_MSEC)
-/* Until it is known which threads run most. */
+/* Until the busiest threads are known. */
 #define PROGRESS_TICKS  5U
 #define DISCOVERY_TICKS 10U
 #define CATCH_UP_TICKS  100U
-/* Threads looked at in one tick. */
+/* Threads whose CPU is read in one tick. */
 #define STATS_PER_TICK 1024U
 #define MAX_TASKS      100000U
-/* Of a host, those are looked at that may be worth it. */
+/* Without a target, processes with at least this much memory or CPU time. */
 #define HOST_BYTES    (64ULL << 20)
 #define HOST_PERMILLE 50U
 
@@ -28,7 +28,7 @@ static_assert(sizeof(TaskKey) == 2 * sizeof(pid_t) + sizeof(uint64_t),
 static const char policy_text[] = "[Match]\nComm=*\n[Workload]\nAct=observe\nMinAgeSec=0\nGroupBy=process\n"
                                   "[Placement]\nMode=auto\n";
 
-/* Whom to look at */
+/* Which processes */
 
 static bool is_below(const char *path, const char *above)
 {
@@ -37,7 +37,7 @@ static bool is_below(const char *path, const char *above)
     return !strncmp(path, above, n) && (path[n] == '\0' || path[n] == '/');
 }
 
-/* A unit or slice it is in, at any level; or a control group it is in or below. */
+/* Whether it is in this unit or slice, at any level, or in or below this control group. */
 static bool is_unit(const ProbeSubject *subject, const char *unit)
 {
     size_t n = strlen(unit);
@@ -82,7 +82,7 @@ static unsigned wants_memory(void *userdata, const World *world, const Process *
     return world->topology->n_nodes > 1 ? PROBE_MEMORY_NODES : 0;
 }
 
-/* Beginning and end */
+/* Start and end */
 
 void watch_done(Watch *w)
 {
@@ -140,7 +140,7 @@ int watch_init(Watch *w)
     return r;
 }
 
-/* Looking */
+/* Observation */
 
 Track *watch_track(Watch *w, TaskKey key)
 {
@@ -161,7 +161,7 @@ Track *watch_track(Watch *w, TaskKey key)
     return track;
 }
 
-/* Where a thread runs now; the daemon asks that only of those that wait. */
+/* Where a thread runs now; the daemon reads that only for threads that wait. */
 static const TopologyCpu *where(const Watch *w, const Process *process, const Task *task)
 {
     ProcStat stat;
@@ -171,7 +171,7 @@ static const TopologyCpu *where(const Watch *w, const Process *process, const Ta
                : topology_cpu(w->topology, (CpuIx){stat.processor});
 }
 
-/* Where those run that do, in turn if they are very many. */
+/* Samples where running threads run, in turn if there are very many. */
 static void look_where(Watch *w, uint64_t usec)
 {
     size_t n_left = STATS_PER_TICK, i;
@@ -224,8 +224,8 @@ uint64_t watch_located(const Watch *w, const Track *track, uint32_t node)
     return seen > 0 ? (uint64_t)((double)track->run * (double)track->seen[node] / (double)seen) : 0;
 }
 
-/* What runs on each node besides those that are looked at: known better than by the World, which takes longer to be
- * sure. */
+/* Sets the load of other processes on each node. It is known better here than in the World, which takes
+ * longer to be sure. */
 static void set_others(Watch *w)
 {
     const Track *track, *next;
@@ -292,7 +292,7 @@ static int by_run(const void *a, const void *b)
     return x->run != y->run ? (x->run > y->run ? -1 : 1) : x->key.tid < y->key.tid ? -1 : 1;
 }
 
-/* Of those threads of the target that have run most until now. Until one has, it is tried again. */
+/* Counts progress of the target's threads that have run most so far. Retried until one has run. */
 static int begin_progress(Watch *w)
 {
     size_t n = 0, n_all = HASH_COUNT(w->tracks);
@@ -322,18 +322,18 @@ int watch_look(Watch *w, uint32_t seconds)
     for (uint32_t i = 0; r == 0 && i <= n; i++) {
         if (i % DISCOVERY_TICKS == 0)
             say_progress((n - i) / DISCOVERY_TICKS);
-        /* The first two show what there is, and what it has used up to now. */
+        /* The first two ticks find the threads and their CPU time so far. */
         r = tick(w, i % DISCOVERY_TICKS == 0, i > 1, i >= n / 2);
         if (r == 0 && i == 0 && w->target->pid > 0 && !w->met)
             break;
         if (r == 0 && i >= PROGRESS_TICKS && w->target->pid > 0 && !w->progress &&
             (i == PROGRESS_TICKS || w->progress_error == ESRCH))
             r = begin_progress(w);
-        /* One that took long is no reason for others to be short. */
+        /* A long tick is no reason for shorter ones. */
         next = MAX(next + TICK_USEC, time_now_usec() + TICK_USEC / 2);
         sleep_until(next);
     }
-    /* Where the memory of so many lies is read bit by bit. */
+    /* The memory of very many processes is read little by little. */
     for (uint32_t i = 0; r == 0 && i < CATCH_UP_TICKS && any_awaited(w); i++) {
         r = tick(w, i % DISCOVERY_TICKS == 0, false, i % DISCOVERY_TICKS == 0);
         sleep_until(time_now_usec() + TICK_USEC / 2);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Looks at processes for some seconds with the daemon's own senses and plans (probe, plan/would.h) and one policy that
- * observes. What plans do not need and a verdict does is added up beside it: on which node each thread was seen to run,
- * tick by tick, and what the CPUs were busy with. */
+/* Observes processes for some seconds with the daemon's own probe and plans (probe, plan/would.h) and one
+ * policy that observes. Also sums up what a verdict needs and plans do not: on which node each thread was
+ * seen to run, tick by tick, and how busy the CPUs were. */
 
 #include "ctl/diagnose/survey.h"
 #include "plan/would.h"
@@ -11,12 +11,12 @@
 
 #include <uthash.h>
 
-/* What one thread ran and waited, in permille x microseconds. */
+/* Run and waiting time of one thread, permille x microseconds. */
 typedef struct Track {
-    TaskKey key; /* the hash is over its bytes */
+    TaskKey key; /* hashed by its bytes */
     UT_hash_handle hh;
     uint64_t run, wait;
-    uint64_t seen[]; /* [n_nodes]: of `run`, while it was looked where */
+    uint64_t seen[]; /* [n_nodes]: the part of `run` in ticks when its node was read */
 } Track;
 
 typedef struct Watch {
@@ -29,23 +29,23 @@ typedef struct Watch {
     Would would;
     Track *tracks;
     uint64_t *busy; /* [cpu_limit] permille x microseconds */
-    uint64_t usec;  /* of which the sums are */
+    uint64_t usec;  /* that the sums cover */
     size_t cursor;
-    bool met; /* the target */
+    bool met; /* the target was found */
     Progress *progress;
     int progress_error; /* errno */
 } Watch;
 
-/* Begins to look at who `target` names. w->target is set, all else zeroed, w->root_fd -1. Returns 0 or -errno;
- * watch_done() is to be called in any case. */
+/* Starts to observe the processes that `target` names. w->target and w->topology are set, w->root_fd is -1,
+ * all else is zeroed. Returns 0 or -errno; watch_done() must be called in any case. */
 int watch_init(Watch *w);
 void watch_done(Watch *w);
 
-/* Looks for so long, saying so on a terminal. Returns 0 or -errno. */
+/* Observes for `seconds`, with a countdown on a terminal. Returns 0 or -errno. */
 int watch_look(Watch *w, uint32_t seconds);
 
-/* What is known of a thread, begun when nothing is. NULL when memory is out. */
+/* The track of a thread, added if there is none. NULL when out of memory. */
 Track *watch_track(Watch *w, TaskKey key);
 
-/* Of what a thread ran, what that was on a node: as it was where it was looked. */
+/* Run time of a thread on a node, in proportion to the ticks when its node was read. */
 uint64_t watch_located(const Watch *w, const Track *track, uint32_t node);

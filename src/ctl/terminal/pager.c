@@ -10,10 +10,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Ends when all of it fits the screen, shows colours, long lines are cut, and what was seen stays on the terminal. */
+/* Exits when all fits the screen, shows colours, cuts long lines, and leaves what was seen on the
+ * terminal. */
 #define LESS_OPTIONS "FRSXMK"
 
-/* The first that is set counts. NULL: none is. */
+/* The first that is set, or NULL. */
 static const char *chosen_pager(void)
 {
     const char *own = getenv("NUMAPLACE_PAGER");
@@ -21,7 +22,7 @@ static const char *chosen_pager(void)
     return own ? own : getenv("PAGER");
 }
 
-/* Who does this as somebody else may not be meant to have a shell as that, which pagers offer. */
+/* Whether the user acts as somebody else, whose shell the user may not be meant to have; pagers offer one. */
 static bool is_lent(void)
 {
     return getenv("SUDO_UID") || getenv("DOAS_USER") || getenv("PKEXEC_UID");
@@ -36,7 +37,7 @@ static bool is_wanted(const CtlOptions *options)
            (!chosen || (*chosen && strcmp(chosen, "cat") != 0));
 }
 
-/* Where not even more(1) is installed. */
+/* Used if not even more(1) is installed. */
 static _Noreturn void copy(void)
 {
     char text[4096];
@@ -74,19 +75,20 @@ static _Noreturn void run(const char *chosen)
 
 static _Noreturn void begin(const int *fds)
 {
-    /* This program ignores it, and what it runs would do so, too. */
+    /* This program ignores SIGPIPE, and the pager would inherit that. */
     (void)signal(SIGPIPE, SIG_DFL);
-    /* Who interrupts this program shall not find the pager at the keyboard beside his shell. */
+    /* When this program is interrupted, the pager must not stay at the keyboard beside the shell. */
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (dup2(fds[0], STDIN_FILENO) < 0)
         _exit(EXIT_FAILURE);
-    /* Where nothing is executed they stay open, and there would be no end. */
+    /* copy() runs in this process: with these open it would never see the end. */
     (void)close(fds[0]);
     (void)close(fds[1]);
     run(chosen_pager());
 }
 
-/* Messages come where they belong, and not in the middle of the pager's screen. */
+/* Sends messages to the pager as well, so that they do not appear in the middle of its screen. Returns the
+ * original standard error, -1 if it is unchanged, or -2 on failure. */
 static int redirect(int fd)
 {
     int error = isatty(STDERR_FILENO) ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3) : -1;
@@ -130,14 +132,14 @@ CtlExit pager_close(Pager pager, CtlExit code)
 
     if (pager.pid == 0)
         return code;
-    /* Who interrupts it means the pager, which takes that for the end of a search. */
+    /* An interrupt is meant for the pager, which ends a search then. */
     (void)signal(SIGINT, SIG_IGN);
     (void)fclose(stdout);
     if (pager.error >= 0)
         (void)dup2(pager.error, STDERR_FILENO);
     while (waitpid(pager.pid, &status, 0) < 0 && errno == EINTR)
         ;
-    /* Of a pager that was chosen, as sh(1) has it. */
+    /* The exit codes of sh(1) for a chosen pager that cannot be run. */
     if (chosen_pager() && !is_lent() && WIFEXITED(status) &&
         (WEXITSTATUS(status) == CTL_EXIT_RUN_CANNOT || WEXITSTATUS(status) == CTL_EXIT_RUN_NOT_FOUND))
         return ctl_fail(code == CTL_EXIT_OK ? CTL_EXIT_FAILURE : code,

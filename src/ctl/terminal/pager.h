@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What is long is shown by a pager, as systemctl(1) does it: on a terminal, by $NUMAPLACE_PAGER, $PAGER, less(1) or
- * more(1). An empty one, or "cat", is none. */
+/* Shows long output in a pager, as systemctl(1) does: on a terminal, with $NUMAPLACE_PAGER, $PAGER, less(1)
+ * or more(1). An empty variable or "cat" means none. */
 
 #include "ctl/ctl.h"
 
 #include <sys/types.h>
 
-/* A pager that runs. */
+/* A running pager. */
 typedef struct Pager {
-    pid_t pid; /* 0: there is none, and nothing has changed */
-    int error; /* standard error as it was, -1: it still is */
+    pid_t pid; /* 0: none, and nothing has changed */
+    int error; /* the original standard error; -1: it is unchanged */
 } Pager;
 
-/* Makes standard output, and standard error where that is the terminal, too, the pager's input, if there is to be one,
- * and notes in `options` how wide the terminal is, which cannot be seen any more. */
+/* Starts a pager if one is wanted. Standard output becomes its input, and so does standard error if that is
+ * the terminal. Records the terminal's width in `options`, because it cannot be read any more. */
 Pager pager_open(CtlOptions *options);
 
-/* Ends the output and waits until its reader is done with it. Returns `code`, or a failure, and says so, when the pager
- * could not be run. */
+/* Ends the output and waits for the pager to exit. Returns `code`, or reports and returns a failure when the
+ * pager could not be run. */
 CtlExit pager_close(Pager pager, CtlExit code);

@@ -5,7 +5,7 @@
 
 #define STYLE_RESET "\033[0m"
 #define STYLE_BOLD  "\033[1m"  /* titles */
-#define STYLE_DIM   "\033[2m"  /* what is not in force */
+#define STYLE_DIM   "\033[2m"  /* not in force */
 #define STYLE_GOOD  "\033[32m" /* done, in force */
 #define STYLE_WARN  "\033[33m" /* paused, refused, a warning */
 #define STYLE_BAD   "\033[31m" /* failed, an error */

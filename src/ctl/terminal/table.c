@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* libsmartcols draws. Its own escaping is off: it passes direction overrides, and escapes the backslash of \xNN, which
- * unit names contain. Its nowrap mode would cut what reaches over the edge of a terminal anywhere, and half a number
- * reads as another one. So columns that do not fit are left out whole, from the right, and counted below. */
+/* libsmartcols draws. Its own escaping is off, because it passes direction overrides and escapes the
+ * backslash of \xNN, which unit names contain. Its nowrap mode would cut a cell anywhere at the edge of a
+ * terminal, and half a number reads as another one. So columns that do not fit are left out whole, from the
+ * right, and counted below. */
 
 #include "ctl/terminal/table.h"
 
@@ -20,10 +21,11 @@ struct Table {
     struct libscols_table *scols;
     struct libscols_line *line;
     size_t n_columns, n_cells;
-    bool failed; /* memory was out at some cell */
+    bool failed; /* out of memory in some cell */
 };
 
-/* Versions of the library before 2.40 leave room also for titles they do not draw, so without legend there are none. */
+/* Before version 2.40 the library leaves room even for titles it does not draw, so without legend they are
+ * empty. */
 static int add_column(Table *table, const TableColumn *column)
 {
     CLEANUP_FREE char *title = text_printable(table->options->legend ? column->title : "");
@@ -78,7 +80,7 @@ static void add_printable(Table *table, const char *colour, const char *text)
 
     if (column == 0)
         table->line = scols_table_new_line(table->scols, NULL);
-    /* The library refuses cells of no line. */
+    /* The library rejects cells of a NULL line. */
     if (!text || scols_line_set_data(table->line, column, text) < 0 ||
         scols_cell_set_color(scols_line_get_cell(table->line, column), colour) < 0)
         table->failed = true;
@@ -102,7 +104,7 @@ void table_addf(Table *table, const char *colour, const char *format, ...)
     add_printable(table, colour, printable);
 }
 
-/* The library draws no titles above nothing, so they become its line. */
+/* The library draws no titles without rows, so the titles become a row. */
 static void add_titles(Table *table)
 {
     (void)scols_table_enable_noheadings(table->scols, true);
@@ -110,8 +112,8 @@ static void add_titles(Table *table)
         add_printable(table, STYLE_BOLD, scols_column_get_name(scols_table_get_column(table->scols, c)));
 }
 
-/* Hides columns at the right until the rest fits, and returns their number. How wide the library makes columns is known
- * once it has drawn them: when that is too wide, it has cut what it may. */
+/* Hides columns from the right until the rest fits. Returns their number or -errno. The library sets column
+ * widths when it draws, and has then cut what it may. */
 static int hide_columns(Table *table)
 {
     CLEANUP_FREE char *drawn = NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* From top to bottom: the daemon in two lines, a line for each node with a letter for each of its CPUs, workloads, the
- * last actions, the keys. A terminal of 24 lines has room for some of each; what there is more of is counted. */
+/* From top to bottom: two lines about the daemon, a line for each node with a letter for each of its CPUs,
+ * workloads, the last actions, the keys. A terminal of 24 lines has room for some of each; the rest is
+ * counted. */
 
 #include "ctl/top/draw.h"
 
@@ -15,13 +16,13 @@
 #define BAR               10U
 #define MEMORY_COLUMNS    22U
 #define BANDWIDTH_COLUMNS 13U
-/* Of a node, before its memory. */
+/* Of a node's line, before its memory. */
 #define NODE_COLUMNS 29U
-/* Of a line of a workload, without its name. */
+/* Of a workload's line, without its name. */
 #define REST_WIDTH  64U
 #define NODES_WIDTH 7U
 #define NAME_MIN    16U
-/* Nodes have up to a third of the lines, actions a sixth. */
+/* Nodes get up to a third of the lines, actions a sixth. */
 #define NODES_PART 3U
 #define MOVES_PART 6U
 
@@ -88,7 +89,7 @@ static void draw_head(const TopSnapshot *s, const TopChoice *choice, Frame *fram
 
 /* Nodes */
 
-/* One letter for `n` CPUs of a node: of those that most is to be said of. */
+/* The most important state of the next `n` CPUs of a node, for one letter. */
 static TopCpuState worst(const TopSnapshot *s, uint32_t node, uint32_t *cpu, uint32_t n)
 {
     TopCpuState state = TOP_CPU_ABSENT;
@@ -101,7 +102,7 @@ static TopCpuState worst(const TopSnapshot *s, uint32_t node, uint32_t *cpu, uin
     return state;
 }
 
-/* A blank stands between last-level caches where there is room for a letter each. */
+/* Puts a blank between last-level caches if there is also room for a letter for each CPU. */
 static void draw_cpus(const TopSnapshot *s, uint32_t node, Frame *frame, unsigned row, unsigned column)
 {
     uint32_t n = s->nodes[node].n_cpus, room = frame->columns > column ? frame->columns - column : 0;
@@ -198,7 +199,7 @@ static int compare_lines(const void *a, const void *b, void *userdata)
     return r ? r : (*x > *y) - (*x < *y);
 }
 
-/* Those that pass, sorted; malloc'd. */
+/* The workloads that pass the filter, sorted; malloc'd. */
 static const TopWorkload **lines_of(const TopSnapshot *s, const TopChoice *choice, uint32_t *ret_n)
 {
     const TopWorkload **lines = calloc(MAX(s->n_workloads, 1U), sizeof(const TopWorkload *));
@@ -228,7 +229,7 @@ typedef struct Widths {
     unsigned name, nodes;
 } Widths;
 
-/* Names have what is left of the width, or where nothing is cut, what they need. */
+/* Names get the remaining width, or what they need if nothing is cut. */
 static Widths widths_of(const TopSnapshot *s, const TopChoice *choice, const Frame *frame)
 {
     Widths widths = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What `top` shows, as a function of a snapshot and of what was chosen. Pure. */
+/* Draws what `top` shows, from a snapshot and the user's choices. Pure. */
 
 #include "ctl/top/frame.h"
 #include "ctl/top/snapshot.h"
@@ -9,7 +9,7 @@
 #define TOP_FILTER_SIZE 32U
 
 typedef enum TopSort {
-    TOP_SORT_POLICY, /* as policies are tried */
+    TOP_SORT_POLICY, /* the order in which policies are tried */
     TOP_SORT_RUN,
     TOP_SORT_WAIT,
     TOP_SORT_MEMORY,
@@ -21,27 +21,27 @@ typedef enum TopSort {
 typedef struct TopChoice {
     TopSort sort;
     char filter[TOP_FILTER_SIZE]; /* part of a name; "": all */
-    bool filtering;               /* it is being typed */
+    bool filtering;               /* the filter is being typed */
     bool frozen, help;
-    bool once;         /* all of it, and no keys: rows are as top_rows() says */
-    bool whole;        /* and nothing is cut: columns are as top_columns() says */
+    bool once;         /* all of it and no keys; rows as top_rows() says */
+    bool whole;        /* and nothing cut; columns as top_columns() says */
     uint32_t selected; /* among the lines of workloads */
-    uint32_t first;    /* of them, or of `lines`, that is shown; kept by top_draw() */
-    uint32_t back_sec; /* how long ago this was; 0: now */
-    bool ended;        /* the record has no more */
-    /* Instead of all: threads of one workload, why it is placed as it is, or plans of a record. NULL: no */
+    uint32_t first;    /* of them, or of `lines`, on screen; kept by top_draw() */
+    uint32_t back_sec; /* age of the snapshot; 0: now */
+    bool ended;        /* the record has no more snapshots */
+    /* Shown instead: threads of one workload, why it is placed as it is, or plans of a record. NULL: none. */
     char *const *lines;
     uint32_t n_lines;
     const char *title;
 } TopChoice;
 
-/* Lines that all of it takes. */
+/* Lines that the whole takes. */
 unsigned top_rows(const TopSnapshot *snapshot);
 
-/* Columns that no line is longer than. */
+/* Columns that no line exceeds. */
 unsigned top_columns(const TopSnapshot *snapshot);
 
-/* Draws all of it. Corrects what was chosen to what there is. Returns 0 or -ENOMEM. */
+/* Draws a frame. Corrects choices that are out of range. Returns 0 or -ENOMEM. */
 int top_draw(const TopSnapshot *snapshot, TopChoice *choice, unsigned rows, unsigned columns, Frame *ret);
 
 /* The workload of the selected line; NULL: none. */

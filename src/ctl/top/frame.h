@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What a terminal is to show, cell by cell: drawn without one, and looked at by tests. */
+/* The contents of a terminal, cell by cell: drawn without one, and checked by tests. */
 
 #include "base/util.h"
 
@@ -21,7 +21,7 @@ typedef enum FrameStyle {
 } FrameStyle;
 
 typedef struct FrameCell {
-    wchar_t c; /* 0: the right half of the character to the left */
+    wchar_t c; /* 0: right half of the character on the left */
     uint8_t style;
 } FrameCell;
 
@@ -33,18 +33,18 @@ typedef struct Frame {
 
 void frame_done(Frame *frame);
 
-/* Makes it empty, and as large. Returns 0 or -ENOMEM. */
+/* Resizes and clears it. Returns 0 or -ENOMEM. */
 int frame_clear(Frame *frame, unsigned rows, unsigned columns);
 
-/* Writes text, made printable, from a cell on; what does not fit is cut. Returns the column behind it. */
+/* Writes text, made printable, from a cell on, and cuts what does not fit. Returns the column after it. */
 unsigned frame_text(Frame *frame, unsigned row, unsigned column, FrameStyle style, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
-/* Writes `c` so many times. Returns the column behind it. */
+/* Writes `c` `n` times. Returns the column after it. */
 unsigned frame_fill(Frame *frame, unsigned row, unsigned column, FrameStyle style, char c, unsigned n);
 
 /* Gives a whole line a style. */
 void frame_mark(Frame *frame, unsigned row, FrameStyle style);
 
-/* Writes it as lines of text, blanks at their ends and empty lines at its end left out. */
+/* Prints it as lines of text, without trailing blanks and empty lines at the end. */
 void frame_print(const Frame *frame, FILE *out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A record holds the World of each plan, which is nearly all that the daemon says of itself; what it does not hold, as
- * what the daemon cost, is not shown. */
+/* A record holds the World of each plan, which is nearly all that the daemon reports. What it lacks, such as
+ * the daemon's cost, is not shown. */
 
 #include "ctl/top/recording.h"
 
@@ -66,7 +66,7 @@ static bool take_cpus(TopSnapshot *s, const World *world)
     return s->cpus;
 }
 
-/* The nodes of its groups, as the operating system numbers them. */
+/* Leases and home nodes of its groups, the nodes in operating-system numbers. */
 static bool take_homes(TopWorkload *w, const World *world, WorkloadIx workload)
 {
     CLEANUP_BITMAP hwloc_bitmap_t numbers = hwloc_bitmap_alloc();
@@ -163,7 +163,7 @@ static void put_action(TopSnapshot *s, const char *line, size_t len, uint64_t at
     top_copy(s->moves[0], sizeof(s->moves[0]), text);
 }
 
-/* Lines of the plans that are actions, with the time in the record before them; the newest come first. */
+/* The actions in the plans, newest first, each after its time in the record. */
 static void take_actions(TopSnapshot *s)
 {
     uint64_t at_usec = s->realtime_usec;
@@ -221,7 +221,7 @@ static int add(TopRecording *recording, TopSnapshot *snapshot)
 
 static int read_all(TranscriptReader *reader, TopRecording *recording)
 {
-    CLEANUP(view_text_done) ViewText plans = {0}; /* one behind the other */
+    CLEANUP(view_text_done) ViewText plans = {0}; /* concatenated */
     uint64_t last_usec = 0;
     PlanLimits limits;
 
@@ -236,7 +236,7 @@ static int read_all(TranscriptReader *reader, TopRecording *recording)
         view_text_add(&plans, "%s", plan);
         if (plans.failed)
             return -ENOMEM;
-        /* Where the clock goes back, another record begins. */
+        /* If the clock goes back, another record begins. */
         if (before && world->now_usec >= last_usec && world->now_usec - last_usec < INTERVAL_USEC &&
             reader->at < reader->end)
             continue;

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Snapshots of what numaplaced --record= or simulate --record= has written. */
+/* Snapshots from a record that numaplaced --record= or simulate --record= has written. */
 
 #include "ctl/top/snapshot.h"
 #include "plan/transcript.h"
 
 typedef struct TopRecording {
-    TopSnapshot **snapshots; /* a second of the record apart, and its last plan */
+    TopSnapshot **snapshots; /* one per second of the record, and its last plan */
     size_t n, capacity;
 } TopRecording;
 
 void top_recording_done(TopRecording *recording);
 
-/* Reads a file. At least one snapshot is in *ret when CTL_EXIT_OK is returned. */
+/* Reads a file. On CTL_EXIT_OK, *ret has at least one snapshot. */
 CtlExit top_recording_read(const char *path, TopRecording *ret);
 
-/* Of one World, with the text of the plans made since the snapshot `before` (NULL: this is the first), which is taken
- * over. NULL: memory is out. */
+/* Makes a snapshot of a World. Takes over `plan`, the text of the plans since the snapshot `before` (NULL:
+ * this is the first). Returns NULL when out of memory. */
 TopSnapshot *top_snapshot_of_world(const World *world, const PolicySet *policies, const PlanLimits *limits,
                                    const TopSnapshot *before, char *plan);

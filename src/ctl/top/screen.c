@@ -6,7 +6,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-/* How long a terminal may take to send the rest of a key: curses' 1000 is long for Escape alone. */
+/* How long a terminal may take to send the rest of a key; curses' 1000 is long for Escape alone. */
 #define ESCAPE_MSEC 50
 #define ESCAPE      27
 
@@ -44,7 +44,7 @@ bool screen_open(bool colour)
     screen = newterm(NULL, stdout, stdin);
     if (!screen)
         return false;
-    /* newterm() takes a terminal on which nothing can be written over, as TERM=dumb, too. */
+    /* newterm() also accepts a terminal without cursor movement, such as TERM=dumb. */
     if (!tigetstr("cup")) {
         screen_close();
         return false;
@@ -66,7 +66,7 @@ void screen_size(unsigned *ret_rows, unsigned *ret_columns)
     *ret_columns = COLS > 0 ? (unsigned)COLS : 1;
 }
 
-/* Curses finds out what has changed, and sends that only. */
+/* Curses finds out what has changed and sends only that. */
 void screen_show(const Frame *frame)
 {
     (void)erase();
@@ -100,12 +100,13 @@ static int key_of_curses(wint_t c)
     for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
         if (keys[i].curses == c)
             return (int)keys[i].key;
-    return SCREEN_KEY_NONE; /* also when the terminal has another size now */
+    return SCREEN_KEY_NONE; /* also when the terminal was resized */
 }
 
-/* After an ESC that curses knows no key for: a terminal may send other sequences than its description says, as ESC [ A
- * for ESC O A. A whole sequence is taken and means nothing. ESC [ goes on to a byte from @ to ~ (ECMA-48, 5.4), ESC O
- * for one byte, and ESC with anything else is a key pressed together with Alt. */
+/* Reads on after an ESC for which curses knows no key: a terminal may send other sequences than its
+ * description says, such as ESC [ A for ESC O A. A whole sequence is consumed and means nothing. ESC [ is
+ * followed by bytes up to one from @ to ~ (ECMA-48, 5.4), ESC O by one byte. ESC with anything else is a key
+ * pressed with Alt. */
 static int key_of_sequence(void)
 {
     wint_t c = 0;
@@ -132,7 +133,7 @@ int screen_key(int timeout_msec)
     wint_t c = 0;
     int r;
 
-    /* Here and not in curses, which does not say when the terminal has gone. */
+    /* Not in curses, which does not report that the terminal has gone. */
     if (poll(&keys, 1, timeout_msec) > 0 && (keys.revents & (POLLHUP | POLLERR | POLLNVAL)))
         return SCREEN_KEY_GONE;
     timeout(0);

@@ -23,7 +23,7 @@ TopSnapshot *top_snapshot_free(TopSnapshot *snapshot)
     return NULL;
 }
 
-/* What is read of each workload below. */
+/* What take_workload() reads. */
 /* clang-format off */
 static const char *const workload_keys[] = {
     "name", "mode", "observed", "would_home_nodes", "home_nodes", "paused", "run_permille",
@@ -184,7 +184,7 @@ static bool take_moves(TopSnapshot *s, json_object *moves)
         sentence_move(entry(moves, n - 1 - i), 0, &text);
         if (text.failed)
             return false;
-        /* Of today, mostly: the time will do. */
+        /* The date is mostly today's and left out. */
         top_copy(s->moves[i], sizeof(s->moves[i]), text.len > DATE_LENGTH ? text.text + DATE_LENGTH : "");
     }
     return true;

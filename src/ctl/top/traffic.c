@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* Counters that are read at a time; two for each group and cache. */
+/* Counters read at a time, two for each group and cache. */
 #define READS_MAX 128U
 
 void traffic_done(TopTraffic *traffic)
@@ -18,7 +18,7 @@ void traffic_done(TopTraffic *traffic)
     *traffic = (TopTraffic){0};
 }
 
-/* Once. A machine that cannot be read shows nothing. */
+/* Called once. A machine that cannot be read shows nothing. */
 static int find(TopTraffic *traffic)
 {
     const TopologyOptions whole = {.whole_machine = true};
@@ -68,7 +68,7 @@ int traffic_look(TopTraffic *traffic, TopSnapshot *snapshot)
     if (r == 0)
         r = count(traffic);
     if (r < 0) {
-        /* It is not tried again until somebody asks for it anew. */
+        /* Not retried until the user asks for it again. */
         int root_fd = traffic->root_fd;
 
         traffic_done(traffic);
