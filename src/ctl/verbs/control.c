@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* pause, resume, release and reload: the verbs that change something. They are silent when it worked. */
+/* pause, resume, release and reload: the verbs that change something. They print nothing on success. */
 
 #include "ctl/client.h"
 #include "ctl/ctl.h"
 
-/* Calls `method` once for each name, or once with the empty name for --all. Goes on after a name that failed, so that
- * one name that is gone does not keep the others from being released; the first failure is the exit code. */
+/* Calls `method` once for each name, or once with the empty name for --all. Continues after a failure, so
+ * that a name that is gone does not keep the others from being released. Returns the first failure. */
 static CtlExit for_each_name(const CtlOptions *options, const char *method, int argc, char **argv)
 {
     CLEANUP_BUS sd_bus *bus = NULL;

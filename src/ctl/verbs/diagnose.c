@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* diagnose: whether NUMA costs a process anything, and what would help, without a policy and without a daemon. Findings
- * are made into JSON first; the sentences, the table and the policy text are written from that. */
+/* diagnose: whether NUMA costs a process anything, and what would help, without a policy and without a
+ * daemon. Findings become JSON first; the sentences, the table and the policy are printed from that. */
 
 #include "base/human.h"
 #include "base/parse.h"
@@ -17,15 +17,14 @@
 #include <string.h>
 
 #define SECONDS_DEFAULT 5U
-/* An assumption of ours, for the order of magnitude: half a GiB a second. A rate limit makes it slower, huge pages make
- * it faster. */
+/* An assumed order of magnitude: half a GiB per second. A rate limit makes it slower, huge pages faster. */
 #define MOVE_BYTES_PER_USEC 512.0
-/* Of its memory, less is not worth mentioning: stacks, and what is used once. */
+/* A smaller part of its memory is not worth mentioning: stacks, and memory used only once. */
 #define SAID_PART 20
-/* Of a host. */
+/* Processes in a list. */
 #define LISTED_MAX 20U
 
-/* Null where it is not known. */
+/* Null when not known. */
 static int set_share(json_object *object, const char *key, uint32_t permille)
 {
     return permille == DIAGNOSE_UNKNOWN ? json_set_null(object, key) : json_set_number(object, key, permille);
@@ -56,7 +55,7 @@ static char *cpuset_text(const SurveyFinding *finding)
                   : NULL;
 }
 
-/* Who keeps it where it is, in words; "" when nobody does. */
+/* What keeps it where it is, in words; "" if nothing does. */
 static int set_pin(json_object *object, const SurveyFinding *finding)
 {
     const Diagnosis *d = &finding->diagnosis;
@@ -82,7 +81,7 @@ static int set_pin(json_object *object, const SurveyFinding *finding)
     return text ? json_set_foreign(object, "pinned_by", text) : -ENOMEM;
 }
 
-/* The names of units and programs may hold what means something in a policy. */
+/* Whether a unit or program name has no character with a meaning in a policy. */
 static bool is_plain(const char *s)
 {
     for (; *s; s++)
@@ -91,8 +90,8 @@ static bool is_plain(const char *s)
     return true;
 }
 
-/* How to know it again: a service, or what it runs, where. NULL when memory is out. *ret_sure: no other process is like
- * that, as far as can be seen. */
+/* [Match] lines that identify it: its service, or its program and cgroup. NULL when out of memory. *ret_sure:
+ * no other process matches, as far as can be seen. */
 static char *match_lines(const SurveyFinding *finding, bool *ret_sure)
 {
     bool service = finding->unit && is_plain(finding->unit) && strstr(finding->unit, ".service"),
@@ -116,8 +115,8 @@ static char *match_lines(const SurveyFinding *finding, bool *ret_sure)
                        has_cgroup ? "\n" : "");
 }
 
-/* What would help; where nothing is wrong, what would go on looking. Pins of others are not overridden for whoever runs
- * the same program. */
+/* A policy that would help, or if nothing is wrong, one that keeps observing. It does not override pins if
+ * others that run the same program would match. */
 static char *policy_text(const SurveyFinding *finding)
 {
     DiagnoseVerdict verdict = finding->diagnosis.verdict;
@@ -145,7 +144,7 @@ static int set_huge(json_object *object, const SurveyFinding *finding)
     FILE *in;
 
     (void)snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", (int)finding->pid);
-    in = finding->node_bytes ? fopen(path, "re") : NULL; /* who let himself be read once will do so again */
+    in = finding->node_bytes ? fopen(path, "re") : NULL; /* what could be read once can be read again */
     while (in && fgets(line, sizeof(line), in))
         if (sscanf(line, "AnonHugePages: %" SCNu64, &kib) == 1)
             bytes = kib << 10;
@@ -154,7 +153,7 @@ static int set_huge(json_object *object, const SurveyFinding *finding)
     return json_set_number(object, "huge_bytes", bytes);
 }
 
-/* Null where nobody's memory was looked at: then it is not asked for. */
+/* Null if its memory was not read: then this was not either. */
 static int set_kernel(json_object *object, const Survey *survey, const SurveyFinding *finding)
 {
     if (!finding->node_bytes)
@@ -162,7 +161,7 @@ static int set_kernel(json_object *object, const Survey *survey, const SurveyFin
     return json_set_bool(object, "kernel_balances", survey->kernel_balances);
 }
 
-/* Of the whole machine. */
+/* For the whole machine. */
 static int set_bandwidth(json_object *object, const Survey *survey)
 {
     json_object *list = json_add_array(object, "bandwidth");
@@ -194,7 +193,7 @@ static int set_counts(json_object *object, const ProgressCounts *counts)
     return stall < 0 ? 0 : json_set_number(object, "stall_permille", (uint64_t)stall);
 }
 
-/* Of a process that was asked about; of many that would take many counters. */
+/* Only if one process was asked for; many would need many counters. */
 static int set_progress(json_object *object, const Survey *survey)
 {
     const ProgressCounts *counts = &survey->progress;
@@ -292,7 +291,7 @@ static void print_memory(json_object *object)
                   percent(object, "local_most_permille"));
 }
 
-/* Domains may be several on a node. */
+/* A node may have several domains. */
 static void print_bandwidth(json_object *object)
 {
     CLEANUP(view_text_done) ViewText text = {0};
@@ -383,7 +382,8 @@ static const ViewColumn columns[] = {
     {"UNIT", "unit", VIEW_LONG},
 };
 
-/* Whether a daemon that is running has given it a home: then the masks are its. It is no matter when none answers. */
+/* Asks a running daemon whether it has given pinned or confined processes a home: then the masks are its own.
+ * No answer is no error. */
 static void ask_daemon(const CtlOptions *options, Survey *survey)
 {
     CLEANUP_BUS sd_bus *bus = NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* explain: everything that is known about why one process or workload is placed as it is, in sentences with the
- * numbers that decided. The daemon decides what is known; this file orders it from the subject to its history. */
+/* explain: everything known about why one process or workload is placed as it is, in sentences with the
+ * numbers that decided. The daemon decides what is known; this file orders it from the subject to its
+ * history. */
 
 #include "base/human.h"
 #include "ctl/client.h"
@@ -56,7 +57,7 @@ static void print_policy(json_object *explanation)
                   view_string(explanation, "policy_path"));
 }
 
-/* Masks always; and what is around them. */
+/* How the home is enforced: masks always, and what is around them. */
 static void print_means(json_object *explanation)
 {
     const char *means = view_string(explanation, "means"), *error = view_string(explanation, "means_error");

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* metrics: what the daemon counts, for Prometheus and its kin. Samples are gathered as JSON first, family by family,
- * and then written in one of three forms: OpenMetrics, the older text that node_exporter reads from files, or JSON.
+/* metrics: the daemon's counters for Prometheus and the like. Samples are collected as JSON, family by
+ * family, and written in one of three forms: OpenMetrics, the older text that node_exporter reads from files,
+ * or JSON.
  *
- * Names follow Prometheus: base units, one unit a name, counters end in _total. There are a hundred samples or so, a
- * dozen for each workload, and one for each node where a workload has memory; the number of policies bounds them. */
+ * Names follow Prometheus: base units, one unit per name, counters end in _total. There are about a hundred
+ * samples, a dozen for each workload, and one for each node where a workload has memory. The number of
+ * policies bounds them. */
 
 #include "ctl/verbs/metrics.h"
 
@@ -25,12 +27,12 @@ typedef enum MetricType {
     METRIC_COUNTER,
 } MetricType;
 
-/* A number of one key. */
+/* The metric for one key. */
 typedef struct MetricRow {
     const char *name; /* without prefix, and without _total */
     MetricType type;
     const char *key;
-    double unit; /* of the number, in the unit that the name says */
+    double unit; /* of the number at the key, in the unit of the name */
     const char *help;
 } MetricRow;
 
@@ -90,8 +92,8 @@ static const MetricRow workload_rows[] = {
 
 typedef struct Metrics {
     json_object *families; /* {name, type, help, samples: [{labels, value}]} */
-    json_object *samples;  /* of the last one */
-    bool failed;           /* memory is out */
+    json_object *samples;  /* of the last family */
+    bool failed;           /* out of memory */
 } Metrics;
 
 static void begin_family(Metrics *metrics, const char *name, MetricType type, const char *help)
@@ -106,7 +108,7 @@ static void begin_family(Metrics *metrics, const char *name, MetricType type, co
                        !(metrics->samples = json_add_array(family, "samples"));
 }
 
-/* Labels are pairs of a name and a value, up to a NULL. */
+/* `labels` holds pairs of name and value, and ends with NULL. */
 static void add_sample(Metrics *metrics, double value, const char *const *labels)
 {
     json_object *sample = json_add_object(metrics->samples, NULL),
@@ -137,7 +139,7 @@ static void add_rows(Metrics *metrics, json_object *status)
     }
 }
 
-/* A counter for each name in a dictionary of them. */
+/* One counter for each name in a dictionary. */
 static void add_counts(Metrics *metrics, const char *name, const char *help, json_object *counts,
                        const char *label)
 {
@@ -239,13 +241,13 @@ static void write_labels(FILE *out, json_object *labels)
         (void)fputc('}', out);
 }
 
-/* Whole numbers as such: all of them are exact, up to 2^53. */
+/* Prints whole numbers as such; all are exact up to 2^53. */
 static void write_value(FILE *out, double value)
 {
     (void)fprintf(out, floor(value) == value ? " %.0f\n" : " %.6f\n", value);
 }
 
-/* OpenMetrics has the name of a counter without _total in the lines that describe it. */
+/* In lines that describe a counter, OpenMetrics leaves out _total. */
 static void write_family(FILE *out, json_object *family, bool open_metrics)
 {
     const char *name = view_string(family, "name"), *type = view_string(family, "type");

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the daemon counts, as text: for `metrics`, and for numaplace-exporter. */
+/* The daemon's counters as text, for `metrics` and numaplace-exporter. */
 
 #include "ctl/ctl.h"
 
-/* Asks the daemon that options->socket names, and writes OpenMetrics text. Nothing is written when that fails. */
+/* Queries the daemon at options->socket and writes OpenMetrics text. Writes nothing when that fails. */
 CtlExit metrics_write(const CtlOptions *options, FILE *out);
 
-/* Asks it, and gives the same as JSON: families of {name, type, help, samples of {labels, value}}. */
+/* Queries the daemon and returns the same as JSON: families of {name, type, help, samples of {labels,
+ * value}}. */
 CtlExit metrics_get(const CtlOptions *options, json_object **ret);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* moves: the actions carried out, and with --follow the next ones as they happen. Ends by SIGINT as `tail -f` does.
+/* moves: the actions carried out, and with --follow new ones as they happen, until SIGINT as in `tail -f`.
  *
- * The daemon sends a signal per action, but not more than its limit in one tick. So the sequence number is what counts:
- * on a gap the missing ones are fetched, and those seen already are dropped. */
+ * The daemon sends a signal for each action, up to a limit per tick. So the sequence number counts: after a
+ * gap the missing actions are fetched, and those already seen are dropped. */
 
 #include "ctl/client.h"
 #include "ctl/ctl.h"
@@ -101,7 +101,7 @@ static int on_moved(sd_bus_message *message, void *userdata, sd_bus_error *error
     return 0;
 }
 
-/* Waits for the daemon to say something. Returns false when whoever reads our output has gone. */
+/* Waits for a message from the daemon. Returns false when the reader of the output has gone. */
 static bool wait_for_bus(sd_bus *bus)
 {
     struct pollfd fds[] = {
@@ -140,7 +140,7 @@ CtlExit verb_moves(const CtlOptions *options, int argc, char **argv)
     if (code != CTL_EXIT_OK)
         return code;
     follow.bus = bus;
-    /* Listen before asking, so that nothing falls between. */
+    /* Subscribe before asking, so that no action is missed. */
     if (options->follow) {
         r = sd_bus_match_signal(bus, NULL, NULL, NUMAPLACE_BUS_PATH, NUMAPLACE_BUS_INTERFACE_MANAGER, "Moved",
                                 on_moved, &follow);

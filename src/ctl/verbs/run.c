@@ -4,9 +4,9 @@
  *
  *   ask the daemon to take this process --> it answers when it has placed it --> memory policy --> execve(2)
  *
- * The process keeps its number and start time through execve(2), so what the daemon has placed is the command from
- * its first instruction on. CPUs are confined by the daemon, not here: it knows the home, has it in its undo
- * journal, and may be told not to. Only with --no-daemon it is done here, by the nodes the policy names, and nobody
+ * The process keeps its PID and start time through execve(2), so the command is placed from its first
+ * instruction on. The daemon confines the CPUs: it knows the home, has it in its undo journal, and may be
+ * told not to. Only with --no-daemon is that done here, with the nodes that the policy names, and nothing
  * undoes it. */
 
 #include "base/parse.h"
@@ -23,10 +23,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* On the system bus: polkit may have somebody type a password. */
+/* For the system bus, where polkit may ask for a password. */
 #define ASSIGN_TIMEOUT_USEC (120 * USEC_PER_SEC)
 
-/* One call of AssignProcess. Returns as sd_bus_call() does. */
+/* Calls AssignProcess. Returns as sd_bus_call() does. */
 static int assign(sd_bus *bus, const char *destination, const char *policy, sd_bus_error *error,
                   sd_bus_message **ret)
 {
@@ -50,8 +50,8 @@ static int assign(sd_bus *bus, const char *destination, const char *policy, sd_b
                        : client_call_patiently(bus, message, error, ret);
 }
 
-/* Asks on the socket, which is for root and the daemon's own user; of others only the system bus lets polkit be
- * asked. */
+/* Asks on the socket, which serves root and the daemon's own user. Other users need the system bus, where
+ * polkit can be asked. */
 static CtlExit ask_daemon(const CtlOptions *options, json_object **ret)
 {
     CLEANUP(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
@@ -102,7 +102,8 @@ static CtlExit place_by_daemon(const CtlOptions *options)
     return interleave(stripe);
 }
 
-/* The nodes with CPUs a policy names, or all: their CPUs, and those of them with memory. */
+/* Collects the CPUs of the nodes that a policy names (or all), and those nodes that have memory. Skips nodes
+ * without CPUs. */
 static int nodes_of(const Policy *policy, const Topology *topology, hwloc_bitmap_t cpus,
                     hwloc_bitmap_t memory)
 {

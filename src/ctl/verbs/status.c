@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* status: what the daemon sees, what it did since it started, and what that cost. */
+/* status: what the daemon sees, what it has done since its start, and what that cost. */
 
 #include "base/human.h"
 #include "ctl/client.h"
@@ -31,7 +31,7 @@ static void print_head(const CtlOptions *options, json_object *status)
                   number(status, "rehearsal"));
 }
 
-/* Adds "3 groups" of a number in the status. */
+/* Adds a number in the status as "3 groups". */
 static void add_count(ViewText *text, json_object *status, const char *key, const char *one, const char *many)
 {
     int64_t n = number(status, key);
@@ -106,7 +106,7 @@ static void print_cost(json_object *status)
         human_span((uint64_t)number(status, "action_cost_usec"), action, sizeof(action)));
 }
 
-/* Known only while somebody's memory is looked at. */
+/* Known only while some process's memory is measured. */
 static void print_free(json_object *status)
 {
     CLEANUP_FREE char *text = view_member(status, "free", VIEW_MEMORY);
@@ -128,7 +128,7 @@ static void print_memory(json_object *status)
               human_span((uint64_t)number(status, "memory_longest_usec"), longest, sizeof(longest)));
 }
 
-/* Of the processor: who waits for memory. */
+/* The processor's counters, which show who waits for memory. */
 static void print_counters(json_object *status)
 {
     const char *counters = view_string(status, "counters");
@@ -160,7 +160,7 @@ static void print_kernel(json_object *status)
               view_string(status, "cgroup"), view_bool(status, "cpuset_v1") ? ", cpuset v1" : "",
               view_bool(status, "numa") ? "NUMA" : "one node");
     print_counters(status);
-    /* Before Linux 6.2: threads get all of a cpuset when it changes, whatever they were given. */
+    /* Before Linux 6.2, threads get all CPUs of a cpuset when it changes, whatever their mask was. */
     view_line("Means", "affinity%s%s%s; %" PRId64 " of %" PRId64 " cpusets confined",
               view_bool(status, "forgets_masks") ? " (lost when a cpuset changes)" : "",
               view_bool(status, "fence_units") ? ", units" : "",
@@ -175,7 +175,7 @@ static void print_kernel(json_object *status)
               *view_string(status, "config") ? view_string(status, "config") : "built-in defaults");
 }
 
-/* Who else decides about CPUs and memory, and what is done about it. */
+/* Other programs that decide about CPUs and memory, and what is done about it. */
 static void print_neighbours(json_object *status)
 {
     json_object *neighbours = view_list(status, "neighbours");
@@ -189,7 +189,8 @@ static void print_neighbours(json_object *status)
     }
 }
 
-/* What nobody has put back: by numaplaced --restore, which needs the lock that this daemon holds. */
+/* What an earlier daemon left and nothing has put back: numaplaced --restore does, which needs the lock that
+ * this daemon holds. */
 static void print_left(json_object *status)
 {
     CLEANUP(view_text_done) ViewText left = {0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* top: nodes, CPUs and workloads once a second, with the last ten minutes kept to go back to. A snapshot is a few
- * kilobytes, and for 1,024 CPUs and 256 workloads some 50: they are kept as they are. A record is
- * played at the same pace. */
+/* top: nodes, CPUs and workloads once a second, with the last ten minutes to go back to. A snapshot takes a
+ * few kilobytes, or some 50 for 1,024 CPUs and 256 workloads, so snapshots are stored as they are. A record
+ * is played at the same pace. */
 
 #include "base/root.h"
 #include "base/time.h"
@@ -19,11 +19,11 @@
 
 #define INTERVAL_USEC USEC_PER_SEC
 #define HISTORY       600U
-/* Of a terminal that does not say it. */
+/* For a terminal that does not report its width. */
 #define COLUMNS_DEFAULT 80U
-/* Threads of a workload that are listed. */
+/* Threads listed of a workload. */
 #define THREADS_MAX 500U
-/* Lines of plans. */
+/* Lines of plans shown. */
 #define PLANS_MAX 5000U
 
 typedef struct Lines {
@@ -33,12 +33,12 @@ typedef struct Lines {
 
 typedef struct Top {
     const CtlOptions *options;
-    sd_bus *bus; /* NULL: it plays a record */
+    sd_bus *bus; /* NULL: a record is played */
     TopMachine machine;
     TopTraffic traffic;
-    bool counts; /* bandwidth */
+    bool counts; /* bandwidth is counted */
     TopRecording recording;
-    size_t n_played; /* of it */
+    size_t n_played; /* snapshots of it */
     TopSnapshot *ring[HISTORY];
     uint64_t n_taken;
     uint64_t back; /* snapshots behind the newest */
@@ -116,13 +116,13 @@ static CtlExit take(Top *top)
         return code;
     top_snapshot_free(top->ring[top->n_taken % HISTORY]);
     top->ring[top->n_taken++ % HISTORY] = snapshot;
-    /* What is looked at stays the same one. */
+    /* The snapshot on screen stays the same. */
     if (top->back > 0 || top->choice.frozen)
         top->back = MIN(top->back + 1, MIN(top->n_taken, (uint64_t)HISTORY) - 1);
     return CTL_EXIT_OK;
 }
 
-/* Instead of all */
+/* Views shown instead */
 
 static CtlExit show_threads(Top *top, const char *name)
 {
@@ -171,7 +171,7 @@ static void close_lines(Top *top)
     top->choice.first = 0;
 }
 
-/* A workload that has gone meanwhile is no reason to end. */
+/* Ignores failures: the workload may have gone. */
 static void look_into(Top *top, CtlExit (*show)(Top *, const char *))
 {
     const TopWorkload *workload = shown(top) ? top_selected(shown(top), &top->choice) : NULL;
@@ -235,7 +235,7 @@ static void leave(Top *top)
         top->quit = true;
 }
 
-/* Begins or ends it. Of a record, or of nodes that are rehearsed, nothing can be counted. */
+/* Starts or stops counting. Nothing can be counted for a record or for emulated nodes. */
 static void count_bandwidth(Top *top)
 {
     close_p(&top->traffic.root_fd);
@@ -332,7 +332,7 @@ static CtlExit show_once(Top *top)
     CLEANUP_JSON json_object *object = NULL;
     CtlExit code;
 
-    /* Of a record, its end. */
+    /* The end of a record. */
     if (!top->bus)
         top->n_played = top->recording.n - 1;
     code = take(top);
@@ -364,7 +364,7 @@ static CtlExit show(Top *top)
 
 static CtlExit loop(Top *top)
 {
-    uint64_t next = time_now_usec() + INTERVAL_USEC; /* the first one was taken */
+    uint64_t next = time_now_usec() + INTERVAL_USEC; /* the first snapshot was taken */
     CtlExit code = CTL_EXIT_OK;
 
     while (code == CTL_EXIT_OK && !top->quit) {
@@ -383,7 +383,7 @@ static CtlExit loop(Top *top)
     return code;
 }
 
-/* What is wrong is said when the terminal is as before. */
+/* Reports failures when the terminal is restored. */
 static CtlExit run(Top *top)
 {
     CtlExit code = take(top);

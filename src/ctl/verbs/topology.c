@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* topology: the machine as placement sees it, read here and not asked of the daemon, so that any machine's XML can be
- * looked at anywhere. The JSON keys are those of GetTopology, see numaplace-json(5). */
+/* topology: the machine as placement sees it. It is read here, not by the daemon, so that the XML of any
+ * machine can be examined anywhere. The JSON keys are those of GetTopology, see numaplace-json(5). */
 
 #include "base/parse.h"
 #include "ctl/ctl.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* workloads, show and tasks: from all workloads through one to its threads. */
+/* workloads, show and tasks: all workloads, one of them, and its threads. */
 
 #include "base/human.h"
 #include "ctl/client.h"
@@ -146,7 +146,7 @@ CtlExit verb_show(const CtlOptions *options, int argc, char **argv)
     return code;
 }
 
-/* Moves the entries of `page` behind those of `list`. */
+/* Appends the entries of `page` to `list`. */
 static int append_page(json_object *list, json_object *page)
 {
     for (size_t i = 0; i < view_length(page); i++)
