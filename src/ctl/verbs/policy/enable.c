@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* enable and disable: whether a policy places or only observes, by a drop-in of one key. Only Act= is set, so that
- * what the policy's files say of all else stays in force, and what was placed by hand is never rewritten.
+/* enable and disable: a drop-in of one key decides whether a policy places or only observes. It sets only
+ * Act=, so that all else in the policy's files stays in force, and files written by hand are never rewritten.
  *
- * The names of the drop-ins sort behind those that people write, and the runtime one behind the other, so that it can
- * override what holds from one boot to the next. Both are put aside first: then it is asked what is in force without
- * them, and one is written only if that is not what is wanted. When that fails they are put back. Nothing is done where
- * it is in force already. */
+ * The names of the drop-ins sort after those that people write, and the runtime one last, so that it
+ * overrides the persistent one until the next boot. Both (with --runtime only the runtime one) are put aside
+ * first. If the policy is then not as wanted, one is written. On failure they are put back. Nothing is done
+ * if the wanted state is already in force. */
 
 #include "base/parse.h"
 #include "ctl/client.h"
@@ -58,10 +58,10 @@ static char *dropin_path(const Switch *s, const Policy *policy, bool runtime)
     return dir ? format_text("%s/%s.policy.d/%s", dir, policy->name, dropin_names[runtime]) : NULL;
 }
 
-/* Whether one of ours says the opposite: it would hold as soon as what overrides it is gone. */
+/* Whether one of our drop-ins says the opposite: it would apply as soon as its override is gone. */
 static bool contradicts(const Switch *s, const Policy *policy, bool runtime)
 {
-    CLEANUP(conf_report_done) ConfReport report = {0}; /* said already when all were read */
+    CLEANUP(conf_report_done) ConfReport report = {0}; /* already reported when all were read */
     CLEANUP(policy_free_p) Policy *alone = NULL;
     CLEANUP_FREE char *path = dropin_path(s, policy, runtime);
 
@@ -69,7 +69,8 @@ static bool contradicts(const Switch *s, const Policy *policy, bool runtime)
            policy_setting_find(alone, "Workload", "Act") && (alone->act != POLICY_ACT_OBSERVE) != s->act;
 }
 
-/* What holds until the next boot only would not be enough. At runtime only the runtime drop-in is ours to change. */
+/* Whether the state in force lasts long enough: without --runtime it must outlast the next boot. With
+ * --runtime only the runtime drop-in may be changed. */
 static bool lasts(const Switch *s, const Policy *policy)
 {
     CLEANUP_FREE char *path = dropin_path(s, policy, true);
@@ -79,7 +80,7 @@ static bool lasts(const Switch *s, const Policy *policy)
     return (!path || access(path, F_OK) < 0) && !contradicts(s, policy, false);
 }
 
-/* Puts a drop-in aside, under a name that is not read, so that it can be put back. */
+/* Renames a drop-in to a name that is not read, so that it can be put back. */
 static CtlExit put_aside(const Switch *s, const Policy *policy, bool runtime, char **ret)
 {
     CLEANUP_FREE char *path = dropin_path(s, policy, runtime), *aside = NULL;
@@ -97,8 +98,8 @@ static CtlExit put_aside(const Switch *s, const Policy *policy, bool runtime, ch
     return CTL_EXIT_OK;
 }
 
-/* `aside` is its name with a "~" behind it. The directory may be empty afterwards; it was ours, or is of use to nobody.
- */
+/* Puts a drop-in back, or deletes it. `aside` is its name with a "~" appended; NULL: there was none. Also
+ * removes a directory that is then empty: it was ours, or is of use to nobody. */
 static int settle(Switch *s, const Policy *policy, char *aside, bool back)
 {
     CLEANUP_FREE char *path = aside ? strndup(aside, strlen(aside) - 1) : NULL;
@@ -111,7 +112,7 @@ static int settle(Switch *s, const Policy *policy, char *aside, bool back)
     if (back)
         return rename(aside, path) < 0 ? -errno : 0;
     (void)unlink(aside);
-    /* Unless another one stands in its place. */
+    /* Unless a new one has replaced it. */
     if (access(path, F_OK) < 0)
         r = note(s, policy, path, "removed");
     *strrchr(path, '/') = '\0';
@@ -127,7 +128,7 @@ static void write_dropin(FILE *out, void *userdata)
                   policy_act_names[s->act ? POLICY_ACT_AUTO : POLICY_ACT_OBSERVE]);
 }
 
-/* `path` is that of a file below a drop-in directory below one of policies. */
+/* Makes all directories above the file `path`. */
 static int make_directories(char *path)
 {
     char *end = strrchr(path, '/');
@@ -162,7 +163,7 @@ static CtlExit add_dropin(Switch *s, const Policy *policy)
     return code;
 }
 
-/* Reads the files, and finds the policy in them. Warnings are said once. */
+/* Reads the files and finds the policy. Prints warnings only once. */
 static CtlExit look(Switch *s, const char *name, PolicySet **set, Policy **ret)
 {
     CLEANUP(conf_report_done) ConfReport report = {0};
@@ -190,7 +191,7 @@ static CtlExit fail_overridden(const Policy *policy)
                     setting ? setting->line : 0);
 }
 
-/* With both drop-ins aside. */
+/* Runs with the drop-ins put aside. */
 static CtlExit switch_without(Switch *s, const char *name, PolicySet **set)
 {
     Policy *policy;
@@ -206,7 +207,7 @@ static CtlExit switch_without(Switch *s, const char *name, PolicySet **set)
     return fail_overridden(policy);
 }
 
-/* Nothing was done in the end: what has been written goes, and what was there before comes back. */
+/* After a failure: removes what was written and puts back what was there. */
 static void undo(Switch *s, const Policy *policy, char *const *aside, size_t n_done)
 {
     CLEANUP_FREE char *written = dropin_path(s, policy, s->options->runtime);
@@ -261,7 +262,7 @@ static CtlExit say_done(const CtlOptions *options, json_object *files)
     return CTL_EXIT_OK;
 }
 
-/* A daemon that is not there reads the files when it is started. */
+/* A daemon that does not run will read the files at its start. */
 static CtlExit tell_daemon(const CtlOptions *options)
 {
     CtlExit code;
@@ -292,7 +293,7 @@ static CtlExit switch_all(const CtlOptions *options, int argc, char **argv, bool
     }
     code = say_done(options, files);
     result = result == CTL_EXIT_OK ? code : result;
-    /* Also when nothing was written: it may not have read what was the last time. */
+    /* Also when nothing was written: the daemon may not have read the last change. */
     code = any ? tell_daemon(options) : CTL_EXIT_OK;
     return result == CTL_EXIT_OK ? code : result;
 }

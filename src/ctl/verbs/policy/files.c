@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The policy verbs read the same directories as the daemon does, in this process: so they work before the daemon is
- * started, on another machine's files, and without the right to talk to it. */
+/* The policy verbs read the daemon's directories themselves, so that they work without a running daemon, on
+ * another machine's files, and without the right to talk to the daemon. */
 
 #include "ctl/verbs/policy/files.h"
 

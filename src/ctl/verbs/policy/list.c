@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* policy list and policy cat: which policies there are, in the order they are tried, and what stands in them. */
+/* policy list and policy cat: the policies in the order they are tried, and their contents. */
 
 #include "conf/search.h"
 #include "ctl/ctl.h"
@@ -50,8 +50,7 @@ CtlExit verb_policy_list(const CtlOptions *options, int argc, char **argv)
     return view_print_list(options, list, policy_columns, ARRAY_SIZE(policy_columns));
 }
 
-/* Whether a policy is asked for: by name, with or without ".policy"; without names all are. Notes in `found` which name
- * it was. */
+/* Whether a policy is asked for by name; without names all are. Marks in `found` the names that matched. */
 static bool is_wanted(const char *name, int argc, char **argv, bool *found)
 {
     bool wanted = argc == 0;
@@ -74,7 +73,7 @@ static CtlExit check_found(int argc, char **argv, const bool *found)
     return code;
 }
 
-/* A file's text as it is, so that it can be copied; on a terminal every line made printable. */
+/* Prints a file's text unchanged, so that it can be copied; on a terminal each line is made printable. */
 static int print_text(const char *text, bool terminal)
 {
     while (*text) {
@@ -120,7 +119,7 @@ static CtlExit add_files(json_object *list, const ConfFile *file)
     return code;
 }
 
-/* As `systemctl cat`: every file below a comment that names it. */
+/* Like `systemctl cat`: each file below a comment that names it. */
 static CtlExit print_files(const CtlOptions *options, json_object *list)
 {
     bool first = true;
@@ -143,7 +142,7 @@ static CtlExit print_files(const CtlOptions *options, json_object *list)
     return CTL_EXIT_OK;
 }
 
-/* The files below the search path, read as they are: also those with errors, which is when one wants to see them. */
+/* The files in the search path as they are, also those with errors: these are the ones to look at. */
 static CtlExit collect_files(const CtlOptions *options, int argc, char **argv, bool *found, json_object *list)
 {
     CLEANUP(conf_report_done) ConfReport report = {0};
@@ -165,7 +164,7 @@ static CtlExit collect_files(const CtlOptions *options, int argc, char **argv, b
     return code == CTL_EXIT_OK && r < 0 ? CTL_EXIT_FAILURE : code;
 }
 
-/* The same list with what is in force instead of what stands in the files. */
+/* The same list with the values in force instead of the contents of the files. */
 static CtlExit collect_effective(const CtlOptions *options, int argc, char **argv, bool *found,
                                  json_object *list)
 {
@@ -199,11 +198,11 @@ CtlExit verb_policy_cat(const CtlOptions *options, int argc, char **argv)
         return ctl_fail_oom();
     code = options->effective ? collect_effective(options, argc, argv, found, list)
                               : collect_files(options, argc, argv, found, list);
-    /* What can be read is shown also when something cannot. */
+    /* Show what could be read even if something could not. */
     if (code == CTL_EXIT_OK || json_object_array_length(list) > 0)
         printed = print_files(options, list);
     if (code != CTL_EXIT_OK && options->effective)
-        return code; /* which policies there are is not known then */
+        return code; /* then it is not known which policies exist */
     missing = check_found(argc, argv, found);
     if (code != CTL_EXIT_OK)
         return code;

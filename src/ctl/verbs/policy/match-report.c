@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The verdict on a section is the policy room's. Which of its keys stand in the way is found out by asking again about
- * a section that holds that one key only, so that no second matcher can disagree with the first. */
+/* The policy room decides about sections. To find the keys that fail, it is asked again about a section with
+ * one key only, so that no second matcher can disagree with the first. */
 
 #include "ctl/verbs/policy/match-report.h"
 
@@ -38,7 +38,7 @@ static KeyKind key_kind(const ConfKey *key)
     return KEY_PATTERNS;
 }
 
-/* What the subject shows to a key of patterns; NULL: not known. The environment is not repeated: it may hold
+/* The subject's value for a key of patterns; NULL: not known. The environment is not shown: it may hold
  * secrets. */
 static const char *found_text(const PolicySubject *subject, size_t offset)
 {
@@ -61,7 +61,7 @@ static const char *found_text(const PolicySubject *subject, size_t offset)
     return NULL;
 }
 
-/* Whether the section has the key, and its text. Returns 1 when it has, 0, or -ENOMEM. */
+/* Gets the text of a key. Returns 1, 0 when the section does not have the key, or -ENOMEM. */
 static int wanted_text(const PolicyMatch *match, const ConfKey *key, char **ret)
 {
     const void *field = (const char *)match + key->offset;
@@ -83,7 +83,7 @@ static int wanted_text(const PolicyMatch *match, const ConfKey *key, char **ret)
     return *ret ? 1 : -ENOMEM;
 }
 
-/* Of an environment that is known. A glob that rules the process out is named, the variable is not. */
+/* For a known environment. Names a glob that excludes the process, but not the variable. */
 static int found_environment(const PolicyPatterns *patterns, const PolicySubject *subject, char **ret)
 {
     for (size_t i = 0; i < patterns->n_values; i++) {
@@ -153,7 +153,7 @@ static PolicyVerdict key_verdict(const PolicyMatch *match, const ConfKey *key, c
     return policy_match_one(&policy, subject, &section);
 }
 
-/* Adds every key of a section that does not say yes. */
+/* Adds every key of a section whose verdict is not yes. */
 static int add_failed(json_object *list, const PolicyMatch *match, const PolicySubject *subject)
 {
     for (size_t i = 0; i < policy_n_match_keys; i++) {
@@ -261,7 +261,7 @@ static void print_section(json_object *section)
     (void)putchar('\n');
 }
 
-/* `hidden_by` is the policy that decided already, or NULL. */
+/* `hidden_by` is an earlier policy that decided, or NULL. */
 static void print_match(json_object *policy, const char *hidden_by)
 {
     json_object *sections = view_list(policy, "sections");
@@ -295,7 +295,7 @@ static void print_policy(const CtlOptions *options, json_object *policy, const c
         print_section(json_object_array_get_idx(sections, i));
 }
 
-/* Policies before that one that it may fall under when it has grown. */
+/* Prints the policies before `winner` that may match once the process has grown. */
 static void print_later(json_object *policies, const char *winner)
 {
     const char *before = " now, and perhaps under ";

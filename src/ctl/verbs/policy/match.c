@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* policy match: which policy a process falls under, or would fall under a command that does not run yet. The process is
- * read by the same code as in the daemon, so that both see the same unit, program and environment. */
+/* policy match: which policy a process falls under, or a command that does not run yet would. The daemon's
+ * code reads the process, so that both see the same unit, program and environment. */
 
 #include "base/parse.h"
 #include "base/root.h"
@@ -21,7 +21,8 @@ typedef struct Look {
     json_object *report;
 } Look;
 
-/* Login name for a uid of this machine, malloc'd; NULL when there is none (or it is another machine's). */
+/* Login name of a uid of this machine, malloc'd; NULL when there is none, or the root is another
+ * machine's. */
 static char *login_name(const CtlOptions *options, uid_t uid)
 {
     struct passwd *entry = strcmp(options->root, "/") != 0 ? NULL : getpwuid(uid);
@@ -51,7 +52,7 @@ static int on_subject(void *userdata, const ProbeSubject *from)
     return match_report(look->set, &subject, from->pid, &look->report);
 }
 
-/* The probe asks this at discoveries only, and there are none here. */
+/* The probe calls this only in discoveries, and there are none here. */
 static ProbeDecision ignore_all(void *userdata, const ProbeSubject *subject, size_t *ret_policy)
 {
     return PROBE_DECISION_IGNORE;
@@ -62,8 +63,8 @@ static int assign_none(void *userdata, World *world, Process *process, size_t po
     return 0;
 }
 
-/* Who asks has time. A process that is just beginning holds its lock for as long as it takes to load its libraries,
- * and where more want to run than there are CPUs so does one that waits for its turn in the midst of that. */
+/* The user has time. A process that is just starting holds its lock until its libraries are loaded, and
+ * longer if it has to wait for a CPU meanwhile. */
 #define WAIT_USEC (2 * USEC_PER_SEC)
 
 static CtlExit match_pid(const CtlOptions *options, const PolicySet *set, pid_t pid, json_object **ret)
@@ -127,7 +128,8 @@ static char *join(int argc, char **argv)
     return text.failed ? NULL : TAKE_PTR(text.text);
 }
 
-/* What is known of a command before it runs. Its unit and environment are not: keys about them do not match. */
+/* What is known of a command before it runs. Its unit and environment are not, so keys about them do not
+ * match. */
 static CtlExit match_command(const CtlOptions *options, const PolicySet *set, int argc, char **argv,
                              json_object **ret)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* policy verify: what the daemon would say about these files, before it has to. */
+/* policy verify: what the daemon would report about these files, in advance. */
 
 #include "conf/search.h"
 #include "ctl/ctl.h"
@@ -14,10 +14,10 @@
 #include <sys/sysmacros.h>
 
 typedef struct Verify {
-    const Topology *topology; /* nodes are checked against it; NULL: not checked */
+    const Topology *topology; /* to check nodes; NULL: not checked */
     ConfReport report;
     size_t n_files;
-    bool live; /* they are for this machine */
+    bool live; /* the files are for this machine */
 } Verify;
 
 static int add_message(json_object *list, const char *severity, const char *file, unsigned line,
@@ -31,7 +31,7 @@ static int add_message(json_object *list, const char *severity, const char *file
     return 0;
 }
 
-/* Names that nobody on this machine has; patterns and numbers may be anybody's. */
+/* Warns about names that are not users of this machine; patterns and numbers may match anybody. */
 static void check_users(Verify *verify, const Policy *policy)
 {
     for (size_t i = 0; i < policy->n_matches && verify->live; i++) {
@@ -49,7 +49,8 @@ static void check_users(Verify *verify, const Policy *policy)
     }
 }
 
-/* The daemon does not warn of these: they are in nobody's way. A drop-in that is named alone adds to a policy. */
+/* Warns about policies that match nothing. The daemon does not, because they do no harm. A drop-in that is
+ * named alone adds to a policy. */
 static void check_use(Verify *verify, const Policy *policy)
 {
     const char *dot = strrchr(policy->path, '.');
@@ -62,7 +63,7 @@ static void check_use(Verify *verify, const Policy *policy)
         conf_report_add(&verify->report, CONF_SEVERITY_WARNING, policy->path, 0, "%s", text);
 }
 
-/* What there is to say about one policy. An error in it hides nothing about the others. */
+/* Verifies one policy. An error in it hides nothing about the others. */
 static int verify_policy(Verify *verify, const ConfFile *file)
 {
     CLEANUP(policy_free_p) Policy *policy = NULL;
@@ -92,7 +93,7 @@ static int verify_argument(Verify *verify, const char *path)
     struct stat st;
 
     if (stat(path, &st) < 0)
-        st = (struct stat){0}; /* whoever reads it says why */
+        st = (struct stat){0}; /* its reader reports why */
     if (S_ISDIR(st.st_mode))
         return verify_dirs(verify, (const char *const[]){path, NULL});
     if (S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3)) {
@@ -162,8 +163,8 @@ static void print_result(const CtlOptions *options, json_object *result)
                  (long long)errors, errors == 1 ? "" : "s", (long long)warnings, warnings == 1 ? "" : "s");
 }
 
-/* The machine whose nodes the policies may name. A captured root is another machine: its nodes are known only when its
- * XML is given too. */
+/* The machine whose nodes the policies may name. A captured root is another machine: its nodes are known only
+ * if its XML or a synthetic description is given too. */
 static CtlExit load_topology(const CtlOptions *options, Topology **ret)
 {
     CLEANUP_FREE char *error = NULL;

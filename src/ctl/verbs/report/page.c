@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The page: pictures are SVG in the page itself, time from left to right. Each workload has the CPUs it used, the nodes
- * one upon the other, and below that how much of its memory was local to it and how much it waited. No script is in it,
- * and nothing is fetched. */
+/* The page. Pictures are SVG in the page itself, with time from left to right. For each workload they show
+ * the CPUs it used, stacked by node, and below that how much of its memory was local and how much it waited.
+ * The page has no script and fetches nothing. */
 
 #include "ctl/verbs/report/report.h"
 
@@ -29,7 +29,7 @@ typedef struct Chart {
     double max; /* of the vertical axis */
 } Chart;
 
-/* One number of each step; negative: none. */
+/* The value of a step; negative: none. */
 typedef double (*Curve)(const Report *report, const void *what, size_t step);
 
 static const char style[] =
@@ -83,7 +83,7 @@ static double y_of(const Chart *chart, double value)
     return TOP + (1.0 - CLAMP(value / chart->max, 0.0, 1.0)) * (HEIGHT - TOP - BOTTOM);
 }
 
-/* The next of 1, 2, 5, 10, ... so that the axis ends with a number that people read easily. */
+/* The next of 1, 2, 5, 10, ..., so that the axis ends with a number that is easy to read. */
 static double round_up(double value)
 {
     double step = 0.01;
@@ -123,7 +123,8 @@ static void end_chart(const Chart *chart, const char *caption)
     put_text(chart->out, caption);
 }
 
-/* The steps from `first` to `end` - 1, between two curves: along the upper one, and back along the lower one. */
+/* Draws the steps from `first` to `end` - 1 between two curves: along the upper one, and back along the lower
+ * one. */
 static void put_piece(const Chart *chart, const double *lower, const double *upper, size_t first, size_t end)
 {
     const Report *report = chart->report;
@@ -191,7 +192,7 @@ static double waits_percent(const Report *report, const void *what, size_t step)
     return run + wait < 10.0 ? -1.0 : wait * 100.0 / (run + wait);
 }
 
-/* `sums`: room for two numbers of each step. */
+/* `sums`: room for two numbers per step. */
 static void put_nodes(const Chart *chart, const ReportWorkload *workload, double *sums)
 {
     const Report *report = chart->report;
@@ -315,7 +316,7 @@ static void put_numbers(FILE *out, const Report *report, const char *caption, Cu
     (void)fprintf(out, "</figcaption></figure>\n");
 }
 
-/* The first of the last MOVES_MAX, and none from before the report begins. */
+/* The first of the last MOVES_MAX that is not before the beginning of the report. */
 static size_t first_move(const Report *report)
 {
     size_t n = view_length(report->moves), i = n - MIN(n, MOVES_MAX);

@@ -49,7 +49,7 @@ double report_run(const Report *report, const ReportWorkload *workload, size_t s
 
 /* Fetching */
 
-/* Drops the steps that were over before the last `usec`. The one under way stays. */
+/* Drops the steps that ended before the last `usec`, but not the one in progress then. 0: drops none. */
 static void keep_last(json_object *steps, uint64_t usec)
 {
     uint64_t sum = 0;
@@ -129,7 +129,7 @@ static CtlExit index_step(Report *report, size_t step)
     return CTL_EXIT_OK;
 }
 
-/* Means over the whole time; what was not there did not run. */
+/* Means over the whole period; an absent workload counts as not running. */
 static void sum_workload(const Report *report, ReportWorkload *workload)
 {
     double run = 0.0, wait = 0.0, all = 0.0, local = 0.0, local_of = 0.0;

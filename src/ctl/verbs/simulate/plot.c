@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The picture is drawn by gnuplot, which is given commands and data through a pipe: a row of panels per variant, a
- * panel per node, and in it the CPUs each workload used, one upon the other. Drawn are the first seed's ticks, run
- * again for it: the same seed gives the same run, and keeping the ticks of all runs would take far more memory than
- * their numbers.
+/* gnuplot draws the picture, from commands and data through a pipe: a row of panels per variant, a panel per
+ * node, and in it the CPUs that each workload used, stacked. The ticks are those of the first seed, which is
+ * run again: the same seed gives the same run, and keeping the ticks of all runs would take far more memory
+ * than their results.
  *
- * The output of gnuplot is gathered in memory and written at the end, so that a picture that failed destroys none. */
+ * The output of gnuplot is collected in memory and written at the end, so that a failed picture destroys no
+ * other. */
 
 #include "ctl/verbs/simulate/runs.h"
 
@@ -51,7 +52,8 @@ static void write_data(FILE *out, const SimResult *result, uint32_t variant, uin
     (void)fprintf(out, "EOD\n");
 }
 
-/* The tallest stack is drawn first and covered by the lower ones. Names are of letters, digits and .-_@:+ only. */
+/* The tallest stack is drawn first and covered by the lower ones. Names consist only of letters, digits and
+ * .-_@:+. */
 static void write_panel(FILE *out, const SimSpec *spec, uint32_t variant, uint32_t node, bool legend)
 {
     uint32_t n_cpus = MAX(spec->topology->nodes[node].n_cpus, 1);
@@ -109,7 +111,8 @@ static CtlExit write_script(FILE *out, const SimSpec *spec)
     return CTL_EXIT_OK;
 }
 
-/* Starts gnuplot with its input from a pipe, whose writing end is returned in *ret_fd, and its output to `output`. */
+/* Starts gnuplot with its output to `output` and its input from a pipe, whose write end is returned in
+ * *ret_fd. */
 static int spawn_gnuplot(int output, int *ret_fd, pid_t *ret_pid)
 {
     static char name[] = "gnuplot", dash[] = "-";
@@ -136,7 +139,7 @@ static int spawn_gnuplot(int output, int *ret_fd, pid_t *ret_pid)
     return -r;
 }
 
-/* Writes what is in memory to the file. */
+/* Copies the picture from memory to the file. */
 static CtlExit save(int from, const char *path)
 {
     CLEANUP_CLOSE int to = -1;
@@ -179,7 +182,7 @@ CtlExit simulate_plot(const SimSpec *spec, const char *path)
     out = fdopen(fd, "w");
     code = out ? write_script(out, spec) : ctl_fail_oom();
     if (out)
-        (void)fclose(out); /* what gnuplot did not take shows in its status */
+        (void)fclose(out); /* what gnuplot did not read shows in its status */
     else
         (void)close(fd);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)

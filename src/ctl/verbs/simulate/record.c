@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* --record=: every plan of one run with its input, in the form of numaplaced --record=, for replay and top. The run is
- * made again for it, as for --plot=; what is recorded is kept in memory until it is whole. */
+/* --record=: every plan of one run with its input, in the form of numaplaced --record=, for replay and top.
+ * As for --plot=, the run is repeated. The record is kept in memory until it is complete. */
 
 #include "ctl/verbs/simulate/runs.h"
 #include "plan/transcript.h"
@@ -12,7 +12,7 @@ typedef struct Recording {
     FILE *out;
     char *text, *policies;
     size_t len;
-    uint64_t full_usec; /* of what is planned from then on nothing is kept; 0: all is */
+    uint64_t full_usec; /* later plans are not recorded; 0: all are */
 } Recording;
 
 static void recording_done(Recording *recording)
@@ -33,7 +33,7 @@ static int on_plan(void *userdata, const TranscriptEntry *entry)
     r = transcript_write(recording->out, &recording->policies, entry);
     if (r == 0 && ferror(recording->out))
         r = -ENOMEM;
-    /* As numaplaced has it: another entry might not fit. */
+    /* As in numaplaced: another entry might not fit. */
     if (ftello(recording->out) >= (off_t)(TRANSCRIPT_MAX - TRANSCRIPT_ENTRY_MAX))
         recording->full_usec = entry->world->now_usec;
     return r;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* replay: plans again from what numaplaced --record= has written, and shows which plans differ. */
+/* replay: plans again from a record of numaplaced --record=, and shows which plans differ. */
 
 #include "base/human.h"
 #include "ctl/ctl.h"
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Differing plans that are shown; all are counted. */
+/* Differing plans shown; all are counted. */
 #define SHOWN_MAX 16U
 
 typedef struct Replay {

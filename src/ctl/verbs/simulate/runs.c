@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Runs are independent of each other, so they are shared out among child processes. Not threads: a run counts
- * references to the scenario's topology and policies, and those counts are not atomic. Children take the next run
- * from a counter and leave their numbers in memory that all of them share; the result does not depend on who ran
- * what. The end of all children is the end of a pipe that only they write to. */
+/* Runs are independent, so child processes share them. Not threads: a run counts references to the scenario's
+ * topology and policies, and those counts are not atomic. Children take the next run from a counter and leave
+ * their numbers in shared memory; the result does not depend on which child did which run. All children have
+ * ended when a pipe ends that only they write to. */
 
 #include "ctl/verbs/simulate/runs.h"
 
@@ -24,10 +24,10 @@
 #define NO_FAILURE    UINT64_MAX
 
 struct SimulateShared {
-    atomic_uint_fast64_t next;   /* run to be taken */
+    atomic_uint_fast64_t next;   /* the next run to take */
     atomic_uint_fast64_t parts;  /* done, in all runs */
     atomic_uint_fast64_t n_done; /* runs */
-    atomic_uint_fast64_t failed; /* the run that failed first in time, or NO_FAILURE */
+    atomic_uint_fast64_t failed; /* the run that failed first, or NO_FAILURE */
     char message[ERROR_SIZE];
     int64_t values[];
 };
@@ -37,7 +37,7 @@ static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "a lock would be one per process");
 typedef struct Worker {
     const SimSpec *spec;
     SimulateShared *shared;
-    uint64_t parts; /* of the present run that were counted */
+    uint64_t parts; /* of the current run, already counted */
 } Worker;
 
 static bool on_progress(void *userdata, uint64_t done_usec, uint64_t total_usec)
@@ -110,7 +110,7 @@ static void show_progress(const SimSpec *spec, SimulateShared *s)
                   (unsigned long long)n, (unsigned long long)(parts * 100 / (n * RUN_PARTS)));
 }
 
-/* Waits until no child holds the other end of the pipe. */
+/* Waits until no child holds the other end of the pipe. Shows progress on a terminal. */
 static void watch(const SimSpec *spec, SimulateShared *shared, int fd)
 {
     bool terminal = isatty(STDERR_FILENO);
@@ -126,7 +126,7 @@ static void watch(const SimSpec *spec, SimulateShared *shared, int fd)
         (void)fprintf(stderr, "\r\033[K");
 }
 
-/* Ends the children, and says whether all ended well. */
+/* Waits for the children to exit. Returns whether all succeeded. */
 static bool reap(const pid_t *children, size_t n)
 {
     bool good = true;

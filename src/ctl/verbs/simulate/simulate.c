@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* simulate: what the planning would do on another machine. Reads a scenario, runs it for every variant and seed, and
- * judges its expectations. One JSON value is made of all that, and the tables are printed from it. */
+/* simulate: what planning would do on another machine. Runs a scenario for every variant and seed, and judges
+ * its expectations. All results are one JSON value, from which the tables are printed. */
 
 #include "base/human.h"
 #include "ctl/terminal/style.h"
@@ -14,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Infinite and undefined numbers are null: JSON has neither. */
+/* Infinite and undefined numbers become null: JSON has neither. */
 static int set_double(json_object *object, const char *key, double value)
 {
     if (!isfinite(value))
@@ -121,8 +121,8 @@ static int make_result(const SimTable *table, json_object **ret, bool *ret_held)
  * Tables
  */
 
-/* Whole numbers as they are, others with as many digits as anybody reads; `null` is what a number that is none
- * stands for. */
+/* Whole numbers as they are, others with as many digits as anybody reads. `null` is the text for a null
+ * value. */
 static void format_number(json_object *summary, const char *key, const char *null, char *buf, size_t size)
 {
     json_object *value = json_object_object_get(summary, key);
@@ -150,7 +150,8 @@ static void add_summary_cell(Table *table, json_object *summary, const char *nul
         table_addf(table, NULL, "%s [%s..%s]", median, low, high);
 }
 
-/* Whether a metric says something: it is not 0 in all variants, or an expectation is about it. */
+/* Whether a metric has a row: if an expectation is about it, or if it is the machine's and not 0 in all
+ * variants. */
 static bool worth_a_row(const SimTable *table, SimMetric metric, size_t workload)
 {
     const SimSpec *spec = table->spec;
@@ -278,7 +279,7 @@ CtlExit verb_simulate(const CtlOptions *options, int argc, char **argv)
     bool held = false;
     CtlExit code = load(options, argv[0], &spec);
 
-    /* These run one seed. What is wrong with the files is said before all the others are run. */
+    /* These run one seed, and first: so a faulty output file is reported before all other runs. */
     if (code == CTL_EXIT_OK && options->record)
         code = simulate_record(spec, options->record);
     if (code == CTL_EXIT_OK && options->plot)
