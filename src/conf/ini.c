@@ -6,9 +6,9 @@
  * systemd warns and continues: a file that is not plain text is rejected as a whole, with one message for all
  * its lines.
  *
- * For each line, the parser removes the blanks at both ends, skips it if it is empty or a comment, and joins
- * the next line, with one blank between, if it ends in a backslash. The result is "[Section]" or "Key=value".
- * Comments between joined lines are skipped too, so that one value of a long list can be commented out.
+ * Blanks at both ends of a line are removed, empty lines and comments skipped, and a trailing backslash joins
+ * the next line with one blank between. The result is "[Section]" or "Key=value". Comments between joined
+ * lines are skipped too, so that one value of a long list can be commented out.
  *
  *     [Match]                 section("Match", line 1)
  *     Comm=postgres \         entry("Match", "Comm", "postgres postmaster", line 2)

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Long enough for any of our sentences with a reasonable value in it; an 8 KB value is cut. */
+/* Enough for any of our sentences with a reasonable value; an 8 KB value is cut. */
 #define TEXT_MAX 400U
 
 /* Copies `s`, writes unprintable bytes as `\xNN`, and cuts the copy after `max` bytes. */

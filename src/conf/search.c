@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Search order. One rule serves files and drop-ins alike: gather() collects the names with a suffix from a
- * list of directories, sorts them by name and then by directory, and keeps the first of each name. A kept
- * name that is a link to /dev/null is masked. For the drop-ins of NAME, the same rule is applied to the
- * directories DIRECTORY/NAME.d. */
+/* Search order. One rule serves files and drop-ins: gather() collects the names with a suffix from a list of
+ * directories, sorts them by name and then by directory, and keeps the first of each name. For the drop-ins
+ * of NAME, the directories are DIRECTORY/NAME.d. */
 
 #include "conf/search.h"
 

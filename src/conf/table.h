@@ -31,7 +31,6 @@ const ConfKey *conf_table_find(const ConfKey *table, size_t n, const char *secti
 void conf_table_warn_again(const ConfKey *key, unsigned before, const char *file, unsigned line,
                            ConfReport *report);
 
-/* Whether the table has any key in that section. */
 bool conf_table_has_section(const ConfKey *table, size_t n, const char *section);
 
 /* The section that a mistyped name may mean, which differs in at most two letters, or NULL. */

@@ -18,7 +18,7 @@ size_t utf8_length(const char *s, size_t len);
 bool utf8_is_printable(const char *s, size_t n);
 
 /* Makes untrusted text printable: process names and paths are raw bytes, but D-Bus strings, log lines and
- * JSON are UTF-8 (see "Conventions" in numaplace-json(5)). Copies `s` to `buf`, keeps printable UTF-8 and
+ * JSON are UTF-8, see "Conventions" in numaplace-json(5). Copies `s` to `buf`, keeps printable UTF-8 and
  * writes every other byte as \xNN. A backslash before "x" becomes \x5c, so that the result can be decoded;
  * other \-escapes in the text are copied as they are. Cuts the result at `size` bytes without breaking a
  * character. NULL counts as "". Returns `buf`. */

@@ -106,7 +106,7 @@ int client_call_patiently(sd_bus *bus, sd_bus_message *message, sd_bus_error *re
         sd_bus_close(bus);
     if (r < 0)
         return r;
-    /* The library then makes up a reply. */
+    /* When the connection is lost, the library makes up a reply. */
     if (sd_bus_is_open(bus) <= 0)
         return -ECONNRESET;
     if (sd_bus_message_is_method_error(reply, NULL)) {
@@ -198,7 +198,7 @@ static CtlExit call(sd_bus *bus, sd_bus_message *message, const char *const *key
     int r;
 
     for (unsigned n = 0;; n++) {
-        /* Methods that change something answer when it is done. */
+        /* Methods that change something answer only when that is done. */
         r = ret ? sd_bus_call(bus, message, CALL_TIMEOUT_USEC, &error, &reply)
                 : client_call_patiently(bus, message, &error, NULL);
         if (r != -EAGAIN || n == AGAIN_MAX)

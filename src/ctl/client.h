@@ -31,8 +31,8 @@ CtlExit client_connect(const CtlOptions *options, sd_bus **ret);
  * method that returns nothing. */
 CtlExit client_call(sd_bus *bus, const char *method, json_object **ret, const char *types, ...);
 
-/* Calls a method without arguments and returns only these keys (bus_json_read()), which makes frequent large
- * answers cheaper. */
+/* Calls a method without arguments and returns only these keys (bus_json_read()): for large answers that are
+ * requested often. */
 CtlExit client_call_keys(sd_bus *bus, const char *method, const char *const *keys, json_object **ret);
 
 /* Like sd_bus_call() without a timeout, but returns -ETIMEDOUT when the daemon neither answers nor works. The

@@ -112,7 +112,7 @@ CtlExit ctl_fail_oom(void)
     return ctl_fail(CTL_EXIT_FAILURE, "out of memory");
 }
 
-/* Writes to `fd`, which may be no regular file, and closes it. Returns 0 or -errno. */
+/* Writes to `fd`, a regular file if `is_file`, and closes it. Returns 0 or -errno. */
 static int write_and_close(int fd, bool is_file, void (*write)(FILE *, void *), void *userdata)
 {
     FILE *out = fdopen(fd, "w");

@@ -109,8 +109,8 @@ void ctl_fail_in_json(bool yes);
  * use. */
 void ctl_fail_as_run(void);
 
-/* Whether something else uses the screen. Meanwhile only the last failure is kept; it is printed when that
- * ends. */
+/* Sets whether something else uses the screen. Meanwhile only the last failure is kept; it is printed when
+ * that ends. */
 void ctl_fail_later(bool yes);
 
 /* Discards the kept failure. */
@@ -131,7 +131,7 @@ CtlExit ctl_read_file(const char *path, size_t max, char **ret, size_t *ret_len)
 CtlExit ctl_print_json(const CtlOptions *options, json_object *value);
 
 /* Adds `value` to an object or an array and takes its reference, also on failure. Returns 0 or -ENOMEM.
- * Either may be NULL when its constructor had no memory; the result is -ENOMEM. */
+ * Either may be NULL because its constructor had no memory; that gives -ENOMEM too. */
 int json_set(json_object *object, const char *key, json_object *value);
 int json_append(json_object *array, json_object *value);
 

@@ -62,7 +62,7 @@ typedef struct OptionRow {
     char letter;          /* 0: none */
     const char *argument; /* as --help shows it; NULL: takes none */
     const char *help;
-    size_t field; /* in CtlOptions, for the argument or whether it was given; 0: set_option() handles it */
+    size_t field; /* in CtlOptions: its argument, or whether it was given; 0: set_option() handles it */
 } OptionRow;
 
 #define FIELD(name) offsetof(CtlOptions, name)
@@ -329,7 +329,7 @@ static CtlExit take_option(int c, char **argv, CtlOptions *options, unsigned *gi
         return fail_option(c, argv);
     id = c >= 256 ? (OptionId)(c - 256) : option_by_letter(c);
     row = &option_rows[id];
-    /* Mostly from an unset variable in a script. The parsers of numbers and the like say themselves what they
+    /* Mostly from an unset variable in a script. Parsers of numbers and the like report themselves what they
      * expect. */
     if (row->argument && !*optarg && (row->field > 0 || id == OPTION_POLICY_DIR))
         return ctl_fail(CTL_EXIT_USAGE, "--%s= is empty: expected %s. See numaplacectl --help.", row->name,

@@ -9,8 +9,8 @@
 /* Formats a dictionary of numaplace-json(5) as a sentence. `now_usec` is CLOCK_MONOTONIC. */
 typedef void (*SentenceMaker)(json_object *object, uint64_t now_usec, ViewText *ret);
 
-/* move: "2026-05-14 12:30:05.250 lend     50-jvm: java[1234/1240] CPU 3 (node 1) 0-1 -> 0-1,3 for 1 s: done. It waits
- * ... (P2, 83.0 % against 25.0 %)" */
+/* move: "2026-05-14 12:30:05.250 lend     50-jvm: java[1234/1240] CPU 3 (node 1) 0-1 -> 0-1,3 for 1 s: done.
+ * It waits ... (P2, 83.0 % against 25.0 %)" */
 void sentence_move(json_object *move, uint64_t now_usec, ViewText *ret);
 
 /* refusal: "node-limit, 14 times, 2 s ago: ... (P3, 8 against 2)" */

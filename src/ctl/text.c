@@ -39,8 +39,8 @@ static bool turns_direction(wchar_t c)
            c == 0x061c;
 }
 
-/* Returns the length of the character at `s` and whether it may stay. Other bytes count 1 each and may not
- * stay. */
+/* Returns the length of the character at `s` and whether it may stay. A byte that is no character has length
+ * 1 and may not stay. */
 typedef size_t (*Look)(const char *s, size_t len, mbstate_t *state, bool *ret_stays);
 
 static size_t look_printable(const char *s, size_t len, mbstate_t *state, bool *ret_stays)

@@ -3,8 +3,8 @@
 
 /* Foreign text (process names, command lines, paths) made safe to print.
  *
- * A process may call itself anything, terminal escape sequences included, and root reads the table. So nothing foreign
- * reaches standard output or standard error except through text_printable() or as JSON. */
+ * A process may call itself anything, terminal escape sequences included, and root reads the table. So
+ * nothing foreign reaches standard output or standard error except through text_printable() or as JSON. */
 
 #include <stdarg.h>
 #include <stddef.h>

@@ -8,7 +8,7 @@
 typedef enum ViewKind {
     VIEW_TEXT,     /* unchanged; "" shows as "-" */
     VIEW_LONG,     /* the same, cut if the terminal is too narrow */
-    VIEW_SET,      /* CPUs or nodes, wrapped there: if cut, it would read as another set */
+    VIEW_SET,      /* CPUs or nodes, wrapped instead: if cut, it would read as another set */
     VIEW_HOME,     /* the same; if only observed, the home it would have, in brackets */
     VIEW_NUMBER,   /* an integer; a negative one means "none" and shows as "-" */
     VIEW_PERMILLE, /* as a percentage with one decimal */

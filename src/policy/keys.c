@@ -145,7 +145,7 @@ const ConfKey policy_keys[] = {
      "the pace follows from what is found and what it costs (P8)"}, /* scan_size_mb (P8) */
     {"Memory", "ScanFeedback", conf_parse_bool, NULL, FIELD(scan_feedback), "yes", BOOL,
      "who has converged need not be looked at as much (P16)"}, /* P16 */
-    /* "some" of memory.pressure: a workload that waits for memory a tenth of the time must not move it
+    /* "some" of memory.pressure: memory is not moved while a tenth of the time is spent waiting for it
      * (P19). */
     {"Memory", "MaxPressure", conf_parse_permille, &range_permille, FIELD(max_pressure_permille), "10%",
      "a share of time such as 10%, at most 100%", NULL},

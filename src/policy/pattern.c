@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Splitting of match values, with a shell's rules reduced to what a glob needs: blanks separate values, and
- * quotes hold blanks. A character after a backslash does neither. Both are kept for fnmatch(), which
- * unescapes them: `\*` is a star, `\"` a quote. */
+/* Splits match values by a shell's rules, reduced to what a glob needs. A backslash and the next character
+ * are kept for fnmatch(), which unescapes them: `\*` is a star, `\"` a quote. */
 
 #include "policy/pattern.h"
 

@@ -6,10 +6,10 @@
 #include "policy/policy.h"
 
 /* A ConfParser for PolicyPatterns. Appends the globs of `value`, because a repeated key adds values; an empty
- * value removes all of them. A leading ! outside quotes negates. "" and '' may quote any part of a value
- * (NAME="a b") and hold blanks and anything else except themselves. A backslash and the next character are
- * left to the glob, also inside quotes. -EINVAL: an unclosed quote, a value without characters or a trailing
- * backslash. -ERANGE: more than POLICY_VALUES_MAX. */
+ * value removes all. Blanks separate globs. A leading ! outside quotes negates. "" and '' may quote any part
+ * of a value (NAME="a b") and hold blanks and anything else except themselves. A backslash and the next
+ * character are left to the glob, also inside quotes. -EINVAL: an unclosed quote, a value without characters
+ * or a trailing backslash. -ERANGE: more than POLICY_VALUES_MAX. */
 int policy_patterns_parse(const char *value, void *field, const void *arg);
 
 /* The text that policy_patterns_parse() reads. Malloc'd, NULL when out of memory. */

@@ -15,7 +15,7 @@
 #include <sys/types.h>
 
 #define POLICY_MAX         1024U /* policies in force */
-#define POLICY_NAME_MAX    64U   /* bytes of a name: ASCII letters, digits and .-_@:+ */
+#define POLICY_NAME_MAX    64U   /* bytes of a name */
 #define POLICY_MATCHES_MAX 256U  /* [Match] sections of one policy */
 #define POLICY_VALUES_MAX  256U  /* values of one match key */
 #define POLICY_NODES_MAX   1024U /* node numbers are below this: CONFIG_NODES_SHIFT is at most 10 */
@@ -219,8 +219,8 @@ const PolicySetting *policy_setting_find(const Policy *policy, const char *secti
 
 /* Reads and validates all policies and drop-ins below `directories` (NULL-terminated, first wins). One file
  * with errors makes the whole load fail with -EBADMSG, so that a reload changes nothing. Unknown keys are
- * only warnings. `topology` (may be NULL) is used to check that nodes exist. On success *ret holds a
- * reference. Returns 0, -EBADMSG or -ENOMEM. */
+ * only warnings. `topology` (may be NULL) is used to check that nodes exist. On success the caller owns *ret.
+ * Returns 0, -EBADMSG or -ENOMEM. */
 int policy_set_load(const char *const *directories, const Topology *topology, PolicySet **ret,
                     ConfReport *report);
 

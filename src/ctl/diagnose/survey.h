@@ -38,7 +38,7 @@ typedef struct Survey {
     int progress_error;      /* errno: why the target's progress could not be counted */
     ProgressCounts progress; /* of a target that is one process */
     uint64_t idle_permille;  /* idle CPU time of the machine, permille of one CPU */
-    uint64_t usec;           /* how long was observed */
+    uint64_t usec;           /* duration of the observation */
 } Survey;
 
 void survey_done(Survey *survey);

@@ -3,12 +3,13 @@
 /* The share of local accesses has bounds that hold whichever thread uses which part of the memory. With the
  * shares r of run time and m of memory by node, at most the sum of min(r, m) is local (each node's threads
  * use the memory there), at least the sum of max(0, r + m - 1) (they use all other memory first), and the sum
- * of r x m if all memory is used evenly. A thread that ran on several nodes was near memory of its own on at
- * most one of them. This tells threads that wander from threads that each stay beside their own memory.
+ * of r x m if all memory is used evenly. As far as memory is its own, a thread that ran on several nodes was
+ * local at most while on one of them. This tells threads that wander from threads that stay beside their own
+ * memory.
  *
- * The gain is bounded by the distances in the firmware's tables: if a program only accessed memory, its time
- * would shrink from the present mean distance to that at the best place. No program does only that, so the
- * gain is "at most". */
+ * The gain is bounded by the distances in the firmware's tables: if all of the time were accesses, it would
+ * shrink like the mean distance, from now to the best place. No program only accesses memory, so the gain is
+ * "at most". */
 
 #include "ctl/diagnose/verdict.h"
 

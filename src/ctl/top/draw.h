@@ -26,7 +26,7 @@ typedef struct TopChoice {
     bool once;         /* all of it and no keys; rows as top_rows() says */
     bool whole;        /* and nothing cut; columns as top_columns() says */
     uint32_t selected; /* among the lines of workloads */
-    uint32_t first;    /* of them, or of `lines`, on screen; kept by top_draw() */
+    uint32_t first;    /* the first of them, or of `lines`, on screen; kept by top_draw() */
     uint32_t back_sec; /* age of the snapshot; 0: now */
     bool ended;        /* the record has no more snapshots */
     /* Shown instead: threads of one workload, why it is placed as it is, or plans of a record. NULL: none. */
@@ -35,10 +35,10 @@ typedef struct TopChoice {
     const char *title;
 } TopChoice;
 
-/* Lines that the whole takes. */
+/* Lines needed to show everything. */
 unsigned top_rows(const TopSnapshot *snapshot);
 
-/* Columns that no line exceeds. */
+/* Columns needed at most to show everything. */
 unsigned top_columns(const TopSnapshot *snapshot);
 
 /* Draws a frame. Corrects choices that are out of range. Returns 0 or -ENOMEM. */

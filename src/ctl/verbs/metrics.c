@@ -32,7 +32,7 @@ typedef struct MetricRow {
     const char *name; /* without prefix, and without _total */
     MetricType type;
     const char *key;
-    double unit; /* of the number at the key, in the unit of the name */
+    double unit; /* of the value of `key`, in the unit of the name */
     const char *help;
 } MetricRow;
 

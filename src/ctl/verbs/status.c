@@ -189,8 +189,8 @@ static void print_neighbours(json_object *status)
     }
 }
 
-/* What an earlier daemon left and nothing has put back: numaplaced --restore does, which needs the lock that
- * this daemon holds. */
+/* What an earlier daemon left in place. numaplaced --restore puts it back, but needs the lock that this
+ * daemon holds. */
 static void print_left(json_object *status)
 {
     CLEANUP(view_text_done) ViewText left = {0};

@@ -99,7 +99,8 @@ static CtlExit match_pid(const CtlOptions *options, const PolicySet *set, pid_t 
     return CTL_EXIT_OK;
 }
 
-/* The program a command would run: its own path when it has a slash, else the first in PATH. Malloc'd or NULL. */
+/* The program that a command would run: its own path if it has a slash, else the first in PATH. Malloc'd or
+ * NULL. */
 static char *find_program(const char *command)
 {
     const char *dir = getenv("PATH");

@@ -118,7 +118,7 @@ static int verify_all(Verify *verify, const CtlOptions *options, int argc, char 
     return r;
 }
 
-/* {files, errors, warnings, messages}: errors and warnings in the order found. */
+/* {files, errors, warnings, messages}: messages in the order found. */
 static int make_result(const Verify *verify, json_object **ret)
 {
     CLEANUP_JSON json_object *object = json_object_new_object();

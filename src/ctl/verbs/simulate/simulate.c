@@ -150,8 +150,8 @@ static void add_summary_cell(Table *table, json_object *summary, const char *nul
         table_addf(table, NULL, "%s [%s..%s]", median, low, high);
 }
 
-/* Whether a metric has a row: if an expectation is about it, or if it is the machine's and not 0 in all
- * variants. */
+/* Whether a metric has a row: if an expectation is about it, or if it is the machine's and not 0 in some
+ * variant. */
 static bool worth_a_row(const SimTable *table, SimMetric metric, size_t workload)
 {
     const SimSpec *spec = table->spec;
@@ -279,7 +279,8 @@ CtlExit verb_simulate(const CtlOptions *options, int argc, char **argv)
     bool held = false;
     CtlExit code = load(options, argv[0], &spec);
 
-    /* These run one seed, and first: so a faulty output file is reported before all other runs. */
+    /* These run one seed each and come first, so that a faulty output file is reported before all other
+     * runs. */
     if (code == CTL_EXIT_OK && options->record)
         code = simulate_record(spec, options->record);
     if (code == CTL_EXIT_OK && options->plot)
