@@ -56,10 +56,10 @@ typedef struct ConfHandler {
 } ConfHandler;
 
 /* Parses `text`, UTF-8. Comments are whole lines that start with # or ;. A trailing backslash continues a
- * line. CRLF and a byte order mark are accepted. Keys before the first section, lines without "=" and values
- * that end in a backslash are errors in `report`, one each. NUL bytes, control characters, bytes that are not
- * UTF-8 and lines longer than CONF_LINE_MAX are one error for the whole file, and no handler is called.
- * Returns 0, -EBADMSG when an error was added (also by a handler), or -ENOMEM. */
+ * line. CRLF and a byte order mark are accepted. Each key before the first section, line without "=" or value
+ * that ends in a backslash is an error in `report`. NUL and control characters, bytes that are not UTF-8 and
+ * lines longer than CONF_LINE_MAX are one error for the whole file, and no handler is called. Returns 0,
+ * -EBADMSG after an error (also a handler's), or -ENOMEM. */
 int conf_parse(const char *text, size_t len, const char *file, const ConfHandler *handler, void *userdata,
                ConfReport *report);
 

@@ -59,8 +59,7 @@ void view_would_lines(json_object *object);
 /* Prints the measured effect of the last change of home, if known. */
 void view_gain_line(json_object *object);
 
-/* Prints, from the keys use..., by which evidence it is found out which thread uses which memory, and what
- * that costs. */
+/* Prints, from the keys use..., how the use of memory is observed and what that costs. */
 void view_use_lines(json_object *object);
 
 /* Prints the named counters that are not zero: "node-limit 12, budget 1". */

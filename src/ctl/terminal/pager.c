@@ -22,7 +22,8 @@ static const char *chosen_pager(void)
     return own ? own : getenv("PAGER");
 }
 
-/* Whether the user acts as somebody else, whose shell the user may not be meant to have; pagers offer one. */
+/* Whether the user acts as somebody else and may not be meant to have that user's shell, which pagers
+ * offer. */
 static bool is_lent(void)
 {
     return getenv("SUDO_UID") || getenv("DOAS_USER") || getenv("PKEXEC_UID");
@@ -87,8 +88,8 @@ static _Noreturn void begin(const int *fds)
     run(chosen_pager());
 }
 
-/* Sends messages to the pager as well, so that they do not appear in the middle of its screen. Returns the
- * original standard error, -1 if it is unchanged, or -2 on failure. */
+/* Sends messages to the pager, too, not into the middle of its screen. Returns the original standard error,
+ * -1 if it is unchanged, or -2 on failure. */
 static int redirect(int fd)
 {
     int error = isatty(STDERR_FILENO) ? fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3) : -1;
