@@ -1,60 +1,60 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Rules of this room that a simulation can switch off, each alone, to see what it is worth (`./dev bench ablation`).
- * The daemon has all of them. What a policy can switch off is not among them. */
+/* Rules of this room that a simulation can switch off one by one, to see what each is worth (`./dev bench
+ * ablation`). The daemon always has all of them. Rules that a policy can switch off are not among them. */
 
 #include "world/world.h"
 
 typedef enum AblationRule {
     ABLATION_NEAREST,       /* P2: the nearest idle CPU is lent; else the first */
-    ABLATION_MOST_FIRST,    /* P2: who lacks most is served first; else the oldest group */
-    ABLATION_BACKOFF,       /* P7: a pass in vain doubles the pause before the next */
-    ABLATION_COOLDOWN,      /* P7: a CPU that was recalled for its owner is not lent at once */
-    ABLATION_LEAN,          /* P4: among nodes that are as good, a group stays where it runs */
-    ABLATION_IN_PLACE,      /* P4: who is where it belongs is not confined in its first second */
+    ABLATION_MOST_FIRST,    /* P2: the group that lacks most is served first; else the oldest */
+    ABLATION_BACKOFF,       /* P7: a fruitless pass doubles the pause before the next */
+    ABLATION_COOLDOWN,      /* P7: a CPU recalled for its owner is not lent again at once */
+    ABLATION_LEAN,          /* P4: among equally good nodes, a group stays where it runs */
+    ABLATION_IN_PLACE,      /* P4: a process beside its memory is not confined while it is young */
     ABLATION_IMBALANCE,     /* P5: allowed imbalance between nodes */
     ABLATION_SIBLINGS,      /* P15: two threads on one core cost */
-    ABLATION_PUSH,          /* P4: who shares a core is pushed to an idle one of its home */
-    ABLATION_OTHERS,        /* P15: what others run counts */
-    ABLATION_BOUND,         /* P15: who is bound by somebody else counts where it is */
-    ABLATION_REACH,         /* P15: and takes no more of a node than the CPUs it may use; nor does who is in a cpuset */
-    ABLATION_FAIR_SHARE,    /* P15: on a full machine every demand is less */
-    ABLATION_PAUSES,        /* P15: threads that pause want more CPUs at times than on average */
-    ABLATION_ALONE,         /* P5, P14: what threads use alone presses on a node, and need not be together */
-    ABLATION_TRAFFIC,       /* P15: what wants more than a node's memory can give is divided over several */
-    ABLATION_SLOWER,        /* P15, P18: memory that was brought together, in vain, goes back where it lay */
-    ABLATION_STALL,         /* P15: who hardly waits for memory need not be near it */
-    ABLATION_SORTED,        /* P15: and where that lies beside them already, being apart costs nothing */
+    ABLATION_PUSH,          /* P4: threads that share a core are pushed to an idle one of their home */
+    ABLATION_OTHERS,        /* P15: load of other programs counts */
+    ABLATION_BOUND,         /* P15: groups bound by somebody else count on their CPUs */
+    ABLATION_REACH,         /* P15: they, and groups in a cpuset, take no more than these CPUs give */
+    ABLATION_FAIR_SHARE,    /* P15: on a full machine every demand is reduced */
+    ABLATION_PAUSES,        /* P15: threads that pause at times want more CPUs than on average */
+    ABLATION_ALONE,         /* P5, P14: memory used alone presses on a node; its users may be apart */
+    ABLATION_TRAFFIC,       /* P15: groups that want more than a node's bandwidth are divided */
+    ABLATION_SLOWER,        /* P15, P18: memory brought together in vain goes back to where it lay */
+    ABLATION_STALL,         /* P15: a group that hardly waits for memory need not be near it */
+    ABLATION_SORTED,        /* P15: if each thread is beside its memory, being apart costs nothing */
     ABLATION_OUTGROWN,      /* P15: a first home that is too small is given up at once */
-    ABLATION_BEGUN,         /* P15: who began within a tick wants a CPU; a first home waits to know */
-    ABLATION_AWAIT_MEMORY,  /* P15: a first home waits for where its memory is */
-    ABLATION_AWAIT_APART,   /* P4, P15: and, where that is on several nodes, for who uses it */
-    ABLATION_IN_VAIN,       /* P15: who is beside its memory gets no home where all CPUs are busy */
-    ABLATION_LOANS,         /* P2, P15: living on loans instead of a shared node */
-    ABLATION_STARVES,       /* P15: who starves need not wait for its memory to arrive */
-    ABLATION_BESIDE,        /* P15: beside the kernel's balancing, what is wide is left to it */
-    ABLATION_FREEZE,        /* P16: who has converged is not evicted */
-    ABLATION_APART,         /* P11: nodes for single threads */
-    ABLATION_POOL,          /* P11: and all share the CPUs of the home where that is tried and they wait less */
-    ABLATION_ROOM,          /* P15: and where other groups leave room for them */
-    ABLATION_BUDDIES,       /* P14: threads that share go together */
-    ABLATION_FEW,           /* P14, P15: sets of few threads, which a node holds each, need not be together */
-    ABLATION_DIVIDED,       /* P14: a set of few threads that no node holds is divided over some */
-    ABLATION_DISTANCES,     /* P11: and over nodes that are near each other */
-    ABLATION_SPILL,         /* P15: and one that is too much for its node gives some away */
+    ABLATION_BEGUN,         /* P15: a thread begun within a tick wants a CPU; a first home waits to know */
+    ABLATION_AWAIT_MEMORY,  /* P15: a first home waits until it is known where its memory is */
+    ABLATION_AWAIT_APART,   /* P4, P15: and, if that is several nodes, until it is known who uses it */
+    ABLATION_IN_VAIN,       /* P15: a thread beside its memory gets no home while all CPUs are busy */
+    ABLATION_LOANS,         /* P2, P15: living on loans instead of sharing a node */
+    ABLATION_STARVES,       /* P15: a starving group need not wait for its memory to arrive */
+    ABLATION_BESIDE,        /* P15: beside the kernel's balancing, homes of several nodes are left to it */
+    ABLATION_FREEZE,        /* P16: a converged group is not evicted */
+    ABLATION_APART,         /* P11: home nodes for single threads */
+    ABLATION_POOL,          /* P11: sharing the CPUs of the home instead, if a trial shows less waiting */
+    ABLATION_ROOM,          /* P15: home nodes only where other groups leave room */
+    ABLATION_BUDDIES,       /* P14: threads that share memory stay together */
+    ABLATION_FEW,           /* P14, P15: sets of few threads that each fit a node may be apart */
+    ABLATION_DIVIDED,       /* P14: a set of few threads that fits no node is divided */
+    ABLATION_DISTANCES,     /* P11: over nodes that are near what it uses */
+    ABLATION_SPILL,         /* P15: a set too large for its node gives away some threads */
     ABLATION_RELIEVE,       /* P15: threads leave a crowded node of their home */
-    ABLATION_ANEW,          /* P15: threads are assigned anew where that gains much (flipping) */
-    ABLATION_AWAIT_USE,     /* P13: memory does not follow while it is being found out who uses it */
+    ABLATION_ANEW,          /* P15: threads are reassigned where that gains much (flipping) */
+    ABLATION_AWAIT_USE,     /* P13: memory does not follow while its users are being found out */
     ABLATION_PINNED,        /* P18: memory follows threads that somebody else pinned */
-    ABLATION_TWO_USERS,     /* P13: nor where threads pinned elsewhere use it */
-    ABLATION_HELP,          /* P18: CPUs of the nodes that memory leaves help */
+    ABLATION_TWO_USERS,     /* P13: memory also used by threads pinned elsewhere does not follow */
+    ABLATION_HELP,          /* P18: CPUs of the nodes that memory leaves help to copy */
     ABLATION_BALANCE,       /* P13: shared blocks move only into balance */
-    ABLATION_TRIES,         /* P13: a block that does not go is let be */
+    ABLATION_TRIES,         /* P13: a block that cannot be moved is given up */
     ABLATION_REST,          /* P13: a block that moved rests */
-    ABLATION_STRIPE_SHARED, /* P17: what many threads are seen to share is interleaved */
-    ABLATION_STAYS,         /* P13, P17: threads without a node use their memory from where they stay */
-    ABLATION_BUSY,          /* P10: who begins or ends to work is seen anew */
+    ABLATION_STRIPE_SHARED, /* P17: memory seen to be shared by many threads is interleaved */
+    ABLATION_STAYS,         /* P13, P17: threads without a home node count where they stay */
+    ABLATION_BUSY,          /* P10: a thread whose work begins or ends is observed anew */
     ABLATION_PARTS,         /* P12: a cgroup that fits no node is not one group */
     ABLATION_FIRST_ROUNDS,  /* P10: the first rounds are fast */
     ABLATION_MAX,

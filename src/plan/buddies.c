@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A buddy comes before the thread in the order of tids (world/buddy.h), so one walk finds the first of each set: it is
- * that of the buddy. Example: t2 -> t1, t4 -> t3, t5 -> t3 gives the sets t1 t2 and t3 t4 t5. A thread that is gone
- * still ties those together who shared with it. */
+/* A buddy precedes its thread in the order of tids (world/buddy.h), so one walk finds the first thread of
+ * each set: the buddy's. Example: t2 -> t1, t4 -> t3, t5 -> t3 gives the sets t1 t2 and t3 t4 t5. A thread
+ * that is gone still holds together the threads that shared with it. */
 
 #include "plan/buddies.h"
 
@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-/* Of one node; no machine has as many. */
+/* No node has as many. */
 #define CORES_MAX 4096U
 
 uint32_t buddies_demand(const Task *task)
@@ -28,7 +28,7 @@ bool buddies_fit(uint64_t demand, uint64_t capacity)
     return demand <= capacity + capacity / 16;
 }
 
-/* Cores are numbered by their lowest CPU, and may have CPUs that are not neighbours. */
+/* A core has the number of its lowest CPU; its CPUs need not be neighbours. */
 void buddies_count(const World *world, CpuMask cpus, uint64_t *ret_cpus, uint64_t *ret_cores)
 {
     uint64_t seen[CORES_MAX / 64] = {0};
@@ -46,9 +46,9 @@ void buddies_count(const World *world, CpuMask cpus, uint64_t *ret_cpus, uint64_
     }
 }
 
-/* With siblings of half of them, so that each set is too large for its cores by half, a third more than all cores still
- * costs less apart: 2 x what shares cores needlessly (pack.h) against half of the demand, that is far from what it
- * shares. */
+/* Cores count while the demand is at most a third above all of them. Even then, with sets that exceed the
+ * cores of a node by half, being apart costs less: twice the demand that shares cores needlessly (pack.h),
+ * against half of the demand being far from what it shares. */
 uint64_t buddies_largest(const World *world, CpuMask nodes, uint64_t demand)
 {
     uint64_t most_cpus = 0, most_cores = 0, all_cores = 0;
@@ -76,7 +76,7 @@ static const Task *buddy_of(World *world, const Task *task, BuddyMay *may, void 
                                                                                                   : NULL;
 }
 
-/* `peak` is the variance until all are there. */
+/* `peak` holds the variance until all threads are added. */
 static void add_thread(BuddySet *set, const Task *task, const Task *first)
 {
     uint64_t demand = buddies_demand(task), often = MIN(demand, 1000U);

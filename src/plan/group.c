@@ -21,7 +21,7 @@ const Policy *group_policy(const World *world, const PolicySet *policies, Worklo
     return index < policies->n_policies ? policies->policies[index] : NULL;
 }
 
-/* The workloads as the policies want them; `map` says where each present one goes, -1: nowhere. */
+/* Makes the workloads that the policies want; `map` says where each present one goes, -1: nowhere. */
 static int make_workloads(World *world, const PolicySet *policies, Workload *workloads, size_t *ret_n,
                           WorkloadIx *map)
 {
@@ -128,7 +128,7 @@ const char *group_key(const Policy *policy, const Process *process, char buf[GRO
     }
 }
 
-/* Interned keys are compared by address: no string is looked at, however many groups there are. */
+/* Interned keys are compared by address, so no string is read, however many groups there are. */
 static int find_group(World *world, WorkloadIx workload, const char *key)
 {
     const char *interned = intern_string(world->pool, key);
@@ -142,9 +142,9 @@ static int find_group(World *world, WorkloadIx workload, const char *key)
     return world_add_group(world, workload, interned);
 }
 
-/* Who shares memory with whom is found out afterwards (plan/home/sharing.h). Until then a process is by itself,
- * in a group that is made for it: one of its number may be that of others who shared memory with an earlier
- * bearer of it. */
+/* Which processes share memory is found out later (plan/home/sharing.h). Until then a process is alone in a
+ * group made for it. An existing group with its pid as key may belong to others, which shared memory with an
+ * earlier process of that pid. */
 static int find_own_group(World *world, WorkloadIx workload, const Process *process, const char *key)
 {
     GroupIx group = process->group;
