@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A plan as text, one line per action, refusal and pass. For goldens: nothing in it depends on addresses, and nodes
- * have their operating-system numbers. */
+/* A plan as text, one line per action, refusal and decision. For goldens: nothing in it depends on addresses.
+ * Nodes have their operating-system numbers, except home nodes of threads, which are NodeIx. */
 
 #include "base/parse.h"
 #include "plan/plan.h"

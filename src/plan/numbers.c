@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The value found and the limit it was held against, in the unit that the rule or reason measures in. The daemon's log
- * and numaplacectl both print them, and must not differ. */
+/* Formats value and limit in the unit of the rule or reason. The daemon's log and numaplacectl both print
+ * them, and must not differ. */
 
 #include "base/human.h"
 #include "base/time.h"

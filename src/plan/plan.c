@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One plan, from beginning to end: prepares the working memory, calls each mechanism in turn (see planner.h), and
- * collects what they decided.
+/* One plan, from beginning to end: prepares the working memory, calls each mechanism in turn (see planner.h),
+ * and collects their decisions.
  *
- * Cost: a few walks over the tasks, and n log n only over those that wait. Nothing is allocated per thread; arrays stay
- * with the Plan and only grow. */
+ * Cost: a few walks over the tasks, and n log n only over those that wait. Nothing is allocated per thread;
+ * arrays stay with the Plan and only grow. */
 
 #include "plan/choose/wait.h"
 
@@ -14,8 +14,9 @@
  * usual WaitPermille, because one tick at rest may be 2 s and averages a burst away. */
 #define PRESSED_WAIT_PERMILLE 100U
 
-/* Whether there is anything the group could ever be lent: its policy lets it steal, and its home leaves usable CPUs
- * out. A group that has all of them is the kernel's business, however long its threads wait. */
+/* Whether the group could ever be lent a CPU: its policy lets it steal, and its home, or a home node of its
+ * threads, leaves out usable CPUs. A group that may use all CPUs is left to the kernel, however long its
+ * threads wait. */
 static bool may_borrow(const Planner *p, size_t index)
 {
     const PlannerGroup *g = &p->s->groups[index];
@@ -51,8 +52,8 @@ static bool borrower_waits(const Planner *p)
     return false;
 }
 
-/* Whether another look at homes can wait: this one found nothing to be done, nor anything that time alone lets be
- * done. */
+/* Whether planning homes again can wait: this plan found nothing to do, and nothing that only time
+ * prevents. */
 static bool is_settled(const Planner *p)
 {
     static const PlanReason passing[] = {PLAN_REASON_EVIDENCE,  PLAN_REASON_UNSETTLED,
@@ -106,7 +107,7 @@ static void compute(Planner *p)
     p->plan->settled = p->homes && (p->plan->full || !p->plan->pressed) && is_settled(p);
 }
 
-/* Only looking: all there is to say is who would have been considered. */
+/* Observes: names the groups that would have been considered. */
 static void observe(Planner *p)
 {
     overload_classify(p);
@@ -115,7 +116,7 @@ static void observe(Planner *p)
             planner_refuse_group(p, 0, PLAN_REASON_OBSERVE, &p->world->groups[i], 0, 0);
 }
 
-/* Empties a plan, but keeps its memory. 0 or -ENOMEM. */
+/* Empties a plan but keeps its memory. 0 or -ENOMEM. */
 static int begin(Planner *p)
 {
     Plan *plan = p->plan;

@@ -26,7 +26,7 @@ static bool prepare_arrays(PlanScratch *s, const World *world)
     memset(s->workloads, 0, world->n_workloads * sizeof(*s->workloads));
     memset(s->groups, 0, world->n_groups * sizeof(*s->groups));
     memset(s->processes, 0, world->n_processes * sizeof(*s->processes));
-    s->node_due_of = NULL; /* and so node_due is cleared when it is used first */
+    s->node_due_of = NULL; /* so node_due is cleared before its first use */
     for (size_t i = 0; i < world->n_tasks; i++)
         s->tasks[i] = (PlannerTask){.home_node = world->tasks[i].home_node, .unit = UINT32_MAX};
     s->n_candidates = s->n_order = s->n_donors = 0;
@@ -119,7 +119,7 @@ void planner_refuse_group(Planner *p, uint8_t mechanism, PlanReason reason, cons
                       });
 }
 
-/* Of a process or one of its threads. */
+/* A refusal about a process or one of its threads. */
 static void refuse(Planner *p, uint8_t mechanism, PlanReason reason, TaskKey subject, const Process *process,
                    uint64_t value, uint64_t limit)
 {
@@ -224,11 +224,11 @@ uint32_t planner_distance(const Topology *topology, CpuMask nodes, NodeIx node)
     return nearest;
 }
 
-/* Of the CPUs of a node. */
+/* One in so many CPUs may press on the memory of their nodes. */
 #define PRESSES_PART 4U
 
-/* Of the CPUs of a node, how many may press on its memory for nothing at most, a choice of ours: where each CPU or two
- * has a cache of its own, as in guests, one task for each cache would fill the node. */
+/* The allowed imbalance is at most this part of a node's CPUs. A choice of ours: where each CPU or two has a
+ * cache of its own, as in guests, one task for each cache would fill the node. */
 #define ALLOWED_PART 2U
 
 uint32_t planner_allowed_imbalance(const Topology *topology)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* An entry is a line with the lengths of what follows, so that a reader finds its way without looking into that:
+/* An entry begins with a line that gives the length of each part, so that a reader can skip parts without
+ * parsing them:
  *
  *     plan by_use=no slow_tick=yes ... policies_bytes=120 uses_bytes=0 world_bytes=30211 plan_bytes=96
- *     policy name="jvm" text="[Match]\x0aComm=java\x0a..."     when they are not those of the entry before;
- *                                                              "# no policies" when there are none
+ *     policy name="jvm" text="[Match]\x0aComm=java\x0a..."     if they differ from those of the entry before;
+ *                                                              "# no policies" for an empty set
  *     use pid=100 start_ticks=7 bytes=2097152 from=0 to=1      and its ranges
  *     range start=... end=... to=1
  *     format version=1                                         the World, see world/world-text.c
@@ -139,7 +140,7 @@ int transcript_write(FILE *out, char **policies, const TranscriptEntry *entry)
 
 /* Reading */
 
-/* Of one entry. */
+/* The parts of one entry. */
 typedef struct Entry {
     Head head;
     const char *policies, *uses, *world, *plan; /* not terminated */
@@ -164,7 +165,7 @@ void transcript_plan_done(TranscriptPlan *plan)
     *plan = (TranscriptPlan){0};
 }
 
-/* `what` is taken over; NULL: no memory. */
+/* Takes ownership of `what`; NULL: memory was out. */
 static int fail(TranscriptReader *reader, const char *where, char *what)
 {
     reader->error = what ? format_text("entry %zu, %s: %s", reader->n + 1, where, what) : NULL;
@@ -172,7 +173,7 @@ static int fail(TranscriptReader *reader, const char *where, char *what)
     return reader->error ? -EINVAL : -ENOMEM;
 }
 
-/* Ends with the records of one part: forwards `r`, and what the reader found wrong. */
+/* Finishes the records of one part. Forwards `r`, and the message of the record reader. */
 static int end_records(TranscriptReader *reader, const char *where, RecordReader *records, int r)
 {
     char *error = TAKE_PTR(records->error);
@@ -194,7 +195,8 @@ static const char *take(TranscriptReader *reader, uint64_t n)
     return at;
 }
 
-/* Whether it is another kind of file: a line of a damaged record is of no use to who mistook the name. */
+/* Whether this is another kind of file. After a mistaken file name, a message about a damaged record would
+ * not help. */
 static bool is_foreign(const TranscriptReader *reader)
 {
     static const char begin[] = "plan ";
@@ -271,7 +273,7 @@ static int read_policy_lines(TranscriptReader *reader, RecordReader *records, Po
     return r;
 }
 
-/* The World names policies by their place in the set: they stay in the order they have. */
+/* Keeps the order of the policies, because the World names them by their index in the set. */
 static int read_policies(TranscriptReader *reader, const Entry *entry)
 {
     CLEANUP(policy_set_free_p) PolicySet *set = calloc(1, sizeof(*set));
@@ -294,7 +296,7 @@ static int read_policies(TranscriptReader *reader, const Entry *entry)
 typedef struct Uses {
     PlanUse *list;
     size_t n, capacity;
-    PlanRange *ranges; /* of all */
+    PlanRange *ranges; /* of all uses */
     size_t n_ranges, ranges_capacity;
 } Uses;
 
@@ -416,7 +418,8 @@ static int read_world(TranscriptReader *reader, Entry *entry, World **ret)
     char *error = NULL;
     int r = 0;
 
-    /* Records used to have no text where there are no policies. */
+    /* Old records have no text for an empty set. So no text means an empty set in the first entry, and the
+     * policies of the entry before in others. */
     if (entry->head.policies_bytes > 0 || !reader->policies)
         r = read_policies(reader, entry);
     if (r < 0)
@@ -433,7 +436,7 @@ static int read_world(TranscriptReader *reader, Entry *entry, World **ret)
     return 0;
 }
 
-/* Reads all but what was asked for: 1, 0 at the end, or as read_head() and read_world(). */
+/* Reads an entry except its uses. Returns 1, 0 at the end, or an error as read_head() and read_world(). */
 static int read_entry(TranscriptReader *reader, Entry *ret_entry, World **ret_world, char **ret_plan)
 {
     int r;

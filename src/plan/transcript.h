@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A record of plans that can be planned again: on another machine, with another version, under a debugger. Each entry
- * holds the input of a plan (the World, the limits, the policies, and which memory is asked for) and its text. */
+/* A record of plans that can be computed again: on another machine, with another version, under a debugger.
+ * Each entry holds the input of a plan (the World, the limits, the policies, and the memory uses) and its
+ * text. */
 
 #include "plan/plan.h"
 
 #include <stdio.h>
 
-/* Of a whole transcript, to be written or read; bytes. A plan for a hundred sleeping threads takes 38 KiB. */
+/* Bytes of a whole transcript, written or read. A plan for a hundred sleeping threads takes 38 KiB. */
 #define TRANSCRIPT_MAX       (256UL << 20)
 #define TRANSCRIPT_ENTRY_MAX (128UL << 20) /* the text of the largest World */
 
@@ -22,8 +23,8 @@ typedef struct TranscriptEntry {
     const Plan *plan;
 } TranscriptEntry;
 
-/* Writes one entry. *policies is the text of the policies written last (NULL: none yet; malloc'd), which are written
- * again when they have changed. Errors of `out` stay in the stream, see ferror(). 0 or -ENOMEM. */
+/* Writes one entry. *policies is the text of the policies last written (NULL: none yet; malloc'd). They are
+ * written again when they have changed. Errors of `out` stay in the stream, see ferror(). 0 or -ENOMEM. */
 int transcript_write(FILE *out, char **policies, const TranscriptEntry *entry);
 
 typedef struct TranscriptReader {
@@ -42,11 +43,11 @@ typedef struct TranscriptPlan {
 TranscriptReader transcript_reader(const char *text, size_t len);
 void transcript_reader_done(TranscriptReader *reader);
 
-/* Reads the next entry and plans anew. Returns 1, with *ret, which transcript_plan_done() frees; 0 at the end; -EINVAL
- * with a sentence in reader->error; or -ENOMEM. */
+/* Reads the next entry and plans anew. Returns 1 with *ret, which transcript_plan_done() frees; 0 at the end;
+ * -EINVAL with a sentence in reader->error; or -ENOMEM. */
 int transcript_next(TranscriptReader *reader, TranscriptPlan *ret);
 void transcript_plan_done(TranscriptPlan *plan);
 
-/* Reads the next entry without planning anew: the World, the limits, and the text of the plan that was recorded,
- * malloc'd. Policies are those of reader->policies then. Returns as transcript_next(). */
+/* Reads the next entry without planning anew: the World, the limits, and the recorded text of the plan,
+ * malloc'd. Afterwards reader->policies has its policies. Returns as transcript_next(). */
 int transcript_next_world(TranscriptReader *reader, World **ret_world, PlanLimits *ret_limits, char **ret_plan);

@@ -40,7 +40,7 @@ static bool keep(World *to, CpuMask from, CpuMask *ret)
     return !from || *ret;
 }
 
-/* All that plans have decided about it, and nothing that is measured. */
+/* Carries over all that plans decided about a group, and nothing that is measured. */
 static bool carry_group(World *to, const Group *from, Group *group)
 {
     group->last_home_usec = from->last_home_usec;
@@ -66,7 +66,8 @@ static bool carry_group(World *to, const Group *from, Group *group)
            keep(to, from->before_nodes, &group->before_nodes);
 }
 
-/* Not when its mask is another one now than when that was decided: then it was somebody else's doing. */
+/* Carries nothing over if the task's mask has changed since that was decided: then somebody else changed
+ * it. */
 static bool carry_task(World *to, const World *before, const Task *from, Task *task)
 {
     int r;
@@ -74,7 +75,7 @@ static bool carry_task(World *to, const World *before, const Task *from, Task *t
     if (!from->original || !task->allowed || !hwloc_bitmap_isequal(from->original, task->allowed))
         return true;
     if (from->lease >= 0) {
-        /* The CPU may have been lent by a real plan meanwhile; then its home is set anew. */
+        /* A real plan may have lent the CPU meanwhile; then the task is sent home anew. */
         r = world_add_lease(to, &before->leases[from->lease]);
         if (r == -ENOMEM)
             return false;
@@ -120,7 +121,7 @@ static bool carry_over(const Carry *carry)
     return true;
 }
 
-/* Only those of observed workloads; and no memory moves. */
+/* Only actions of observed workloads are done, and no memory moves. */
 static void make_outcomes(Would *would, const World *world, const PolicySet *policies,
                           const PlanLimits *limits)
 {
@@ -183,7 +184,7 @@ int would_wish(const Would *would, World *world, const PolicySet *policies, cons
 
 /* Locality */
 
-/* Weighted by what each thread runs and waits. */
+/* Weighted by the average run and wait of each thread. NULL `home`: where they run now. */
 static uint64_t local_share(const World *world, const Process *process, const Group *home, bool follows)
 {
     size_t n, first = world_process_tasks(world, process, &n);
@@ -228,21 +229,23 @@ uint32_t would_local_then(const World *world, const Process *process, const Grou
 
 /* Gain */
 
-/* Distances of the firmware are rough. Two-socket servers, mostly of distance 20 or 21, have 80 to 100 ns to their
- * own memory and 140 to 200 ns to the other's, as makers publish it from Intel's Memory Latency Checker: up to 2.5
- * times as much. */
+/* Distances of the firmware are rough. Two-socket servers, mostly of distance 20 or 21, take 80 to 100 ns for
+ * local and 140 to 200 ns for remote memory, as makers publish it from Intel's Memory Latency Checker: up to
+ * 2.5 times as much. */
 #define DISTANCE_MOST 1.5
-/* Permille. Who waits more has other troubles. A choice of ours, as that half of the time is memory. */
+/* Permille; more waiting than this has other causes. A choice of ours, like the half of the time for
+ * memory. */
 #define WAITS_MOST 900U
-/* Permille of a CPU. Who runs less, as a thread that waits for the others, shares little with them. Our choice. */
+/* Permille of a CPU. A thread that runs less, such as one that waits for the others, shares little with them.
+ * A choice of ours. */
 #define SHARES_RUN_PERMILLE 100U
 
 typedef struct Outlook {
-    double far;    /* what an access to another node takes longer than a local one, in local ones */
-    double spread; /* on how many nodes its memory is, by the one with most: what bandwidth it can have */
+    double far;    /* extra time of a remote access, in local accesses */
+    double spread; /* nodes its memory is spread over, by the one with most: a measure of its bandwidth */
 } Outlook;
 
-/* Of one node with memory, the mean of all others with CPUs. */
+/* Extra time of accesses to a node, the mean over all other nodes with CPUs. */
 static double far_of(const Topology *topology, uint32_t node)
 {
     double sum = 0.0, local = topology_distance(topology, (NodeIx){(int)node}, (NodeIx){(int)node});
@@ -273,14 +276,14 @@ static bool look_out(const World *world, const Process *process, Outlook *outloo
     return true;
 }
 
-/* Of an access, in local ones. */
+/* Mean time of an access, in local ones. */
 static double access_cost(double far, double local_permille)
 {
     return 1.0 + far * (1.0 - CLAMP(local_permille, 0.0, 1000.0) / 1000.0);
 }
 
-/* Work in the same time, by that of now, when `memory` of its running time is memory and `saved` of all time no more
- * waited. */
+/* Work in the same time, relative to now, if `memory` of its running time is spent on memory, and `saved` of
+ * all time is no longer spent waiting. */
 static double speed(double far, double now, double then, double memory, double saved)
 {
     return 1.0 / ((1.0 - saved) * (1.0 - memory + memory * access_cost(far, then) / access_cost(far, now)));
@@ -312,7 +315,7 @@ static bool would_gather(const World *world, const Process *process, const Group
     return false;
 }
 
-/* How much may be local then, from least to most. */
+/* The range of what may be local then. */
 static void local_range(const World *world, const Process *process, const Group *group, bool follows,
                         bool spreads, const WouldNow *now, uint32_t *ret_least, uint32_t *ret_most)
 {
@@ -320,8 +323,8 @@ static void local_range(const World *world, const Process *process, const Group 
     *ret_most = (group->home && follows) || spreads ? 1000 : *ret_least;
 }
 
-/* At most so much of its running time is memory, and so much is assumed. What is counted are misses; what they cost is
- * not known, nor how far they went. */
+/* The part of its running time spent on memory: the upper bound, and what is assumed. Misses are counted;
+ * what they cost and how far they went is not known. */
 static double memory_most(const Process *process)
 {
     return process->stall_usec > 0 ? MIN(2.0 * process->stall_permille / 1000.0, 1.0) : 1.0;
@@ -347,7 +350,7 @@ bool would_gain(const World *world, const Process *process, const Group *group, 
     n_nodes = group->home && follows ? hwloc_bitmap_weight(group->home_nodes) : outlook.spread;
     least = speed(outlook.far * DISTANCE_MOST, (double)now->local + now->local_noise, then_least,
                   memory_most(process), 0.0);
-    /* What threads of several nodes share and write is in the caches of the others, wherever its memory is. */
+    /* What threads on several nodes share and write is in remote caches, wherever its memory is. */
     local = would_gather(world, process, group) ? 0.0 : (double)now->local - now->local_noise;
     most = speed(outlook.far * DISTANCE_MOST, local, then_most, memory_most(process), waits);
     *ret = (WouldGain){

@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What acting would do, for workloads that are only observed (Act=observe, or a daemon that may not change anything).
+/* What acting would do, for workloads that are only observed (Act=observe, or a daemon that may not change
+ * anything).
  *
  *   World --copy--> copy <-- homes, masks and lends of the copy before
  *                     |
  *                   plan --committed to the copy--> what would be
  *
- * The copy goes on from one look to the next as the World does from tick to tick: its tasks have the masks that would
- * have been set, and everything that is measured is the World's. So neither waiting nor memory changes by what would
- * be done. Memory does not move in it: an order to move some is repeated until it lies there for another reason. */
+ * The copy continues from one look to the next as the World does from tick to tick. Its tasks have the masks
+ * that would have been set. All measurements are the World's, so what would be done changes neither waiting
+ * nor memory. Memory does not move in the copy: a migration request is repeated until the memory lies there
+ * for another reason. */
 
 #include "plan/plan.h"
 #include "policy/policy.h"
 #include "world/world.h"
 
 typedef struct Would {
-    World *world;          /* with what would be; NULL: nobody is observed */
-    Plan plan;             /* the last one; of everybody */
+    World *world;          /* the copy; NULL: no workload is observed */
+    Plan plan;             /* the last one; of all workloads */
     PlanOutcome *outcomes; /* RETRY: not of an observed workload */
     size_t outcomes_capacity;
 } Would;
@@ -28,39 +30,47 @@ void would_done(Would *would);
 bool would_observes(const World *world, const PolicySet *policies, const PlanLimits *limits,
                     WorkloadIx workload);
 
-/* Looks again. `world` is not changed. Returns 0 or -ENOMEM. */
+/* Computes anew what acting would do. `world` is not changed. Returns 0 or -ENOMEM. */
 int would_compute(Would *would, const World *world, const PolicySet *policies, const PlanLimits *limits);
 
-/* Notes in Group.wish_nodes where observed groups would be, for when they are placed. Returns 0 or -ENOMEM. */
+/* Notes in Group.wish_nodes where observed groups would live, for the time when they are placed. Returns 0 or
+ * -ENOMEM. */
 int would_wish(const Would *would, World *world, const PolicySet *policies, const PlanLimits *limits);
 
-/* How much of the memory of a process is on the node that its threads run on, in permille, averaged over them: now, by
- * the CPUs they ran on last; and at the home of `group`, over which they are taken to be spread evenly, with the memory
- * where it is, or (`follows`) there and as even. WOULD_UNKNOWN: nothing is known of its memory, or none of its threads
- * runs. */
+/* The share of a process's memory that is on the node of the thread, in permille, averaged over its threads.
+ * `now`: by the CPUs they ran on last. `then`: with the threads spread evenly over the home of `group`, and
+ * the memory where it is or, with `follows`, spread evenly over that home too. WOULD_UNKNOWN: nothing is
+ * known of its memory, or none of its threads runs. */
 #define WOULD_UNKNOWN UINT32_MAX
 uint32_t would_local_now(const World *world, const Process *process);
 uint32_t would_local_then(const World *world, const Process *process, const Group *group, bool follows);
 
-/* What is known of a process as it is, in permille. */
+/* What is known of a process at present, in permille. */
 typedef struct WouldNow {
     uint32_t local, local_noise; /* as would_local_now(), and how much that varies in its group */
-    uint32_t waits;              /* of the CPU time that the threads of its group want, what they wait */
+    uint32_t waits;              /* waiting of its group's threads, of the CPU time they want */
 } WouldNow;
 
-/* How much more it would do in the same time, in permille of what it does; negative: less. How much of its time goes
- * into memory cannot be seen from outside. In `most` all of it does, and nodes are half as far again as the firmware
- * says; in `expected`, half of it; in `least`, nothing, or all where it would be led away from its memory. Waiting
- * ends, by half, or goes on. Its threads use all of its memory alike, or each has some of its own, which is then local
- * to it wherever it runs. Threads that would be gathered on one node gain at most as if nothing was local to them now:
- * what they write is in each other's caches. Work that bandwidth limits loses where memory would be on fewer nodes.
- * WOULD_GAIN_NOISE more or less is what a program may vary by itself, a choice of ours. */
+/* How much more work the process would do in the same time, in permille of its present work; negative: less.
+ *
+ * How much of its time it waits for memory cannot be seen from outside. `most` assumes all of it, and nodes
+ * half as far again as the firmware says; `expected` half of it; `least` none, or all if the process would
+ * run farther from its memory. Where the processor counted it, twice what was counted replaces all, and what
+ * was counted replaces half, if it is less. Waiting for CPUs ends in `most`, ends by half in `expected`, and
+ * goes on in `least`.
+ *
+ * In `least` all threads use all memory alike; in `most` each may use memory of its own, which is then local
+ * wherever the thread runs. If threads would be gathered on one node, `most` assumes that nothing is local to
+ * them now: what they write is in each other's caches. In `least` work limited by bandwidth loses if its
+ * memory would be on fewer nodes. WOULD_GAIN_NOISE is added and subtracted for what a program varies by
+ * itself, a choice of ours. */
 #define WOULD_GAIN_NOISE 20
 typedef struct WouldGain {
     int32_t least, expected, most;
 } WouldGain;
 
-/* At the home of `group`, as would_local_then(); without one it stays where it is, or (`spreads`) each thread may be
- * led to a node with what it uses. False: nothing is known of its memory. */
+/* Estimates the gain at the home of `group`, as would_local_then(). Without a home the process stays where it
+ * is, or, with `spreads`, each thread may get a node with the memory it uses. False: nothing is known of its
+ * memory. */
 bool would_gain(const World *world, const Process *process, const Group *group, bool follows, bool spreads,
                 const WouldNow *now, WouldGain *ret);
