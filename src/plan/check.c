@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The invariants of a plan against the World it was made for. The checks are written from the invariants, not from the
- * mechanisms, in the plainest way. They share with the mechanisms only what an idle CPU, a placeable thread and a
- * bucket level are. */
+/* Checks the invariants of a plan against the World it was made for. The checks are written from the
+ * invariants, not from the mechanisms, in the plainest way. They share with the mechanisms the definitions of
+ * an idle CPU, a placeable thread, a bucket level, pinned memory and memory left to the kernel or going
+ * back. */
 
 #include "base/parse.h"
 #include "plan/group.h"
@@ -16,14 +17,14 @@
 #include <stdio.h>
 
 typedef struct Check {
-    World *world; /* look-ups want it changeable; nothing is changed */
+    World *world; /* not const, because look-ups need it so; nothing is changed */
     const PolicySet *policies;
     const PlanLimits *limits;
     const Plan *plan;
     char **ret_what;
 } Check;
 
-/* One action, with what it is about. */
+/* One action and what it concerns. */
 typedef struct CheckAction {
     size_t index;
     const PlanAction *a;
@@ -96,7 +97,7 @@ static bool rule_fits(PlanKind kind, PlanRule rule)
     }
 }
 
-/* The order actions have to be carried out in. */
+/* The order in which actions must be carried out. */
 static int kind_order(PlanKind kind)
 {
     static const int orders[PLAN_KIND_MAX] = {
@@ -252,7 +253,7 @@ static int check_lend_distance(const Check *check, const CheckAction *x)
     return 0;
 }
 
-/* I7, and what a lend is. */
+/* I7, and the shape of a lend. */
 static int check_lend(const Check *check, const CheckAction *x)
 {
     const Task *task = x->tasks;
@@ -292,7 +293,7 @@ static int check_lend(const Check *check, const CheckAction *x)
     return 0;
 }
 
-/* I7, and what a push is. */
+/* I7, I10, and the shape of a push. */
 static int check_push(const Check *check, const CheckAction *x)
 {
     const TopologyCpu *from = topology_cpu(check->world->topology, x->a->from_cpu),
@@ -355,7 +356,7 @@ static int check_recall(const Check *check, const CheckAction *x)
     return 0;
 }
 
-/* The home of a group when this plan is carried out. */
+/* The home of a group once this plan is carried out. */
 static CpuMask home_after(const Check *check, const Group *group)
 {
     for (size_t i = 0; i < check->plan->n_homes; i++)
@@ -372,7 +373,7 @@ static bool roams_after(const Check *check, const Group *group)
     return group->roams;
 }
 
-/* I6 here: what changes places are homes, and no thread goes elsewhere than its group. */
+/* I6: homes are exchanged, not threads, so each thread goes where its group goes. */
 static int check_home(const Check *check, const CheckAction *x)
 {
     CpuMask home = x->group ? home_after(check, x->group) : NULL;
@@ -399,8 +400,9 @@ static int check_home(const Check *check, const CheckAction *x)
     return inside ? 0 : BROKEN(check, x, "the mask is not inside the home's nodes");
 }
 
-/* Memory goes home; a stripe also goes from one node of the home to another, and over all nodes when they are the
- * home; and what goes back goes where it lay, too. */
+/* Memory must move to its home. Interleaving may also move it between nodes of the home, or over all nodes if
+ * the group roams. Memory that goes back moves to where it lay. Memory of pinned threads moves to their
+ * nodes. */
 static bool goes_home(const Check *check, const CheckAction *x)
 {
     const PlanMemory *memory = &x->a->memory;
@@ -437,7 +439,8 @@ static bool are_sent(const PlanMemory *memory)
     return sent;
 }
 
-/* Ranges go each to a node of the home, or any where there is none; or are striped over several. */
+/* Each range goes to a node of the home, or to any node if there is no home; or all are interleaved over
+ * several. */
 static bool goes_to_users(const Check *check, const CheckAction *x)
 {
     const PlanMemory *memory = &x->a->memory;
@@ -448,7 +451,7 @@ static bool goes_to_users(const Check *check, const CheckAction *x)
            (!memory->stripe || hwloc_bitmap_weight(memory->to) > 1);
 }
 
-/* I7, I10, and what an order is. */
+/* I7, I10, and the shape of a migration request. */
 static int check_move(const Check *check, const CheckAction *x)
 {
     bool by_use = x->a->rule == PLAN_RULE_FOLLOW_USE;
@@ -480,7 +483,7 @@ static int check_move(const Check *check, const CheckAction *x)
     return 0;
 }
 
-/* I5, as far as a plan goes: the mover looks again before each call. */
+/* I5, as far as a plan can ensure it: the mover checks again before each call. */
 static int check_move_room(const Check *check, const CheckAction *x)
 {
     const World *w = check->world;
@@ -536,7 +539,7 @@ static int check_action(const Check *check, size_t index)
     }
 }
 
-/* I4: what the plan takes is in the buckets. */
+/* I4: the buckets have the tokens that the plan takes. */
 static int check_caps(const Check *check)
 {
     const World *w = check->world;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Folds the outcomes of a plan into the World, so that the next plan knows them before the next look at the kernel.
+/* Folds the outcomes of a plan into the World, so that the next plan knows them before the kernel is read
+ * again.
  *
- * An action that did not go as planned leaves the World as it was, or its subject is left alone until it has been read
- * again: a mask other than the expected one says nothing about what it is now.
+ * An action that did not go as planned leaves the World unchanged, or its subject is left alone until it has
+ * been read again: that a mask is not the expected one does not tell what it is.
  *
  * Two choices:
  *
- * - A new home does not start a thread's residency (last_move_usec). Otherwise a crowded home could not be relieved for
- *   MinResidencySec=. But what the thread waited before says nothing about the new home. So the older of the two ticks
+ * - A new home does not start a thread's residency (last_move_usec), or a crowded home could not be relieved
+ *   for MinResidencySec=. But earlier waiting says nothing about the new home. So the older of the two ticks
  *   of waiting that a lend needs is forgotten: at least one tick must be measured under the new mask.
  * - Buckets are charged for lends and pushes that were made, not for those that were planned. */
 
@@ -22,7 +23,7 @@ typedef struct Commit {
     const Plan *plan;
 } Commit;
 
-/* The CPU can be lent again from the next tick on, unless its owner wants more. */
+/* Ends the lease. The CPU can be lent again from the next instant on, unless it cools down for its owner. */
 static void end_lease(const Commit *c, const Task *task)
 {
     CpuLoad *cpu;
@@ -34,7 +35,7 @@ static void end_lease(const Commit *c, const Task *task)
     world_remove_lease(c->world, (size_t)task->lease);
 }
 
-/* The tasks an action is about: one, or all of a process. NULL when they are not in the World any more. */
+/* The tasks that an action concerns: one, or all of a process. NULL when they are no longer in the World. */
 static Task *subject_tasks(const Commit *c, const PlanAction *action, Process **ret_process, size_t *ret_n)
 {
     Process *process = world_process(c->world, action->subject.pid);
@@ -55,7 +56,7 @@ static Task *subject_tasks(const Commit *c, const PlanAction *action, Process **
 
 /* Done */
 
-/* Whether a SET_HOME of the whole process, or of this thread, meant this thread. */
+/* Whether a SET_HOME of the whole process, or of this thread, covers this thread. */
 static bool home_covers(const Commit *c, const PlanAction *action, const Process *process, const Task *task)
 {
     return task->lease < 0 &&
@@ -63,7 +64,7 @@ static bool home_covers(const Commit *c, const PlanAction *action, const Process
            (task->allowed == action->from || task->allowed == action->to);
 }
 
-/* Who runs there was changed: that it is busy is to be seen again. */
+/* What runs on the CPU changed, so it must be seen busy anew. */
 static void begin_anew(const Commit *c, CpuIx cpu)
 {
     if (topology_cpu(c->world->topology, cpu) &&
@@ -89,7 +90,7 @@ static void home_tasks(const Commit *c, const PlanAction *action, const Process 
     }
 }
 
-/* A move across nodes takes a token of both. */
+/* A move across nodes takes a token from both buckets, the workload's and the host's. */
 static void charge(const Commit *c, const PlanAction *action)
 {
     const Policy *policy = group_policy(c->world, c->policies, action->workload);
@@ -159,7 +160,8 @@ static void done_recall(const Commit *c, const PlanAction *action, Task *task)
     c->world->workloads[action->workload.i].n_recalls++;
 }
 
-/* Also when act found foreign masks: what carried ours has been put back, and the rest is not ours. */
+/* Also when act found foreign masks: threads with a mask of ours were restored, and the others are not
+ * ours. */
 static void done_release(Commit *c, const PlanAction *action, Task *tasks, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -215,8 +217,8 @@ static void apply_gone(const Commit *c, const PlanAction *action, Process *proce
     }
 }
 
-/* Somebody else's mask. Which threads of a process it was is for the next look at them to find out; only those known to
- * have ours already are taken into account. */
+/* Somebody else's mask was found. Which threads of a process had it will be seen when they are read again;
+ * only threads already known to have the new mask are updated. */
 static void apply_foreign(Commit *c, const PlanAction *action, const Process *process, Task *tasks, size_t n)
 {
     if (action->kind == PLAN_KIND_RELEASE) {
@@ -262,7 +264,7 @@ static int apply(Commit *c, const PlanAction *action, PlanOutcome outcome)
         break;
     default: /* nothing was changed, and nothing learned */
         if (action->kind == PLAN_KIND_PUSH)
-            tasks->last_move_usec = c->plan->now_usec; /* not tried again at once */
+            tasks->last_move_usec = c->plan->now_usec; /* so it is not tried again at once */
         break;
     }
     return 0;
@@ -270,8 +272,7 @@ static int apply(Commit *c, const PlanAction *action, PlanOutcome outcome)
 
 /* Homes */
 
-/* Whether the group was to be confined, or let go, and nothing came of it. Threads of others in its processes are no
- * failure. */
+/* Whether all actions to confine or release the group failed. Threads with foreign masks are no failure. */
 static bool home_failed(const Commit *c, const PlanOutcome *outcomes, uint64_t group_id)
 {
     bool planned = false;
@@ -290,7 +291,8 @@ static bool home_failed(const Commit *c, const PlanOutcome *outcomes, uint64_t g
     return planned;
 }
 
-/* Whether it has changed its home too often within PingPongSec, wherever it went. There and back is two changes. */
+/* Counts a change of home. Returns whether there were too many within PingPongSec, wherever the group went.
+ * There and back is two changes. */
 static bool count_change(Group *group, uint64_t now, uint64_t pause)
 {
     if (group->n_changes == 0 || now - MIN(group->changes_since_usec, now) >= pause) {
@@ -306,7 +308,7 @@ static uint64_t add_usec(uint64_t a, uint64_t b)
     return b < UINT64_MAX - a ? a + b : UINT64_MAX;
 }
 
-/* What was tried in one home says nothing about another one. */
+/* A trial in one home says nothing about another. */
 static void forget_pool(Group *group)
 {
     group->pool_until_usec = group->pool_next_usec = 0;
@@ -319,7 +321,7 @@ static void move_group(const Commit *c, Group *group, const PlanHome *home, bool
     const Policy *policy = group_policy(c->world, c->policies, group->workload);
     uint64_t now = c->plan->now_usec, pause = policy ? MAX(policy->ping_pong_usec, policy->settle_usec) : 0;
     bool chosen = policy && policy->mode != POLICY_MODE_FIXED, first = group->last_home_usec == 0;
-    /* To roam is to go back only for who has roamed: before its first home it was nowhere. */
+    /* Roaming is a return only for a group that roamed before: before its first home it lived nowhere. */
     bool returns = !first && now - MIN(group->last_home_usec, now) < pause &&
                    home->home_nodes == group->before_nodes && (home->home_nodes || group->n_changes > 0);
     bool restless = !first && count_change(group, now, pause);
@@ -341,8 +343,8 @@ static void move_group(const Commit *c, Group *group, const PlanHome *home, bool
     forget_pool(group);
 }
 
-/* When one of several homes fails, the others may have been meant as an exchange with it: the next plan is free to
- * undo them, without regard to MinResidencySec= (P6). */
+/* When one of several homes fails, the others may have been meant as an exchange with it. So the next plan
+ * may undo them, whatever MinResidencySec= says (P6). */
 static void commit_homes(const Commit *c, const PlanOutcome *outcomes)
 {
     bool any_failed = false;
@@ -362,8 +364,8 @@ static void commit_homes(const Commit *c, const PlanOutcome *outcomes)
     }
 }
 
-/* Threads that got their first node, or lost it, have not been exchanged; but of who was given away on the way, the set
- * is not what it was. */
+/* A thread that gets its first home node, or loses it, was not reassigned, unless it was spilled, which
+ * changes its set. A first home node only delays the next trial without home nodes. */
 static void commit_threads(const Commit *c)
 {
     for (size_t i = 0; i < c->plan->n_threads; i++) {
@@ -382,7 +384,7 @@ static void commit_threads(const Commit *c)
     }
 }
 
-/* How fast they get on is to be known of the trial, too: of its second half, when caches are filled. */
+/* Lets the speed of the group be counted in the trial too: in its second half, when caches are filled. */
 static void count_anew(World *world, int32_t group)
 {
     for (size_t i = 0; i < world->n_processes; i++)
@@ -420,7 +422,7 @@ static void commit_freezes(const Commit *c)
 
 /* Guards */
 
-/* Lends that all failed make it a pass that changed nothing: try again later, not in every tick. */
+/* Whether all lends failed. Then the pass changed nothing, and is tried again later, not in every tick. */
 static bool lends_failed(const Commit *c, const PlanOutcome *outcomes, uint64_t group_id)
 {
     size_t n_planned = 0, n_done = 0;
@@ -454,15 +456,15 @@ static void commit_passes(const Commit *c, const PlanOutcome *outcomes)
     }
 }
 
-/* Whether the release means the whole group. One process that leaves, or finds no CPU, leaves a home that is still
- * right for the rest. */
+/* Whether the release concerns the whole group. If one process leaves, or has no CPU left, the home is still
+ * right for the others. */
 static bool ends_home(const PlanAction *action)
 {
     return action->kind == PLAN_KIND_RELEASE && action->rule != PLAN_RULE_REPINNED &&
            action->rule != PLAN_RULE_HOME_GONE;
 }
 
-/* A released group none of whose threads carries our masks any more has no home. */
+/* Takes the home from released groups without a thread that still has a mask of ours. */
 static int forget_homes(const Commit *c)
 {
     CLEANUP_FREE bool *ours = calloc(MAX(c->world->n_groups, (size_t)1), sizeof(*ours));
@@ -486,7 +488,7 @@ static int forget_homes(const Commit *c)
     return 0;
 }
 
-/* Each part as if it had been an action on that thread. */
+/* Applies each part like an action on that thread. */
 static int apply_parts(Commit *c, const PlanAction *action, const PlanPart *parts, size_t n)
 {
     PlanAction part = *action;
@@ -524,7 +526,7 @@ int plan_commit_parts(World *world, const PolicySet *policies, const PlanLimits 
     Commit c = {.world = world, .policies = policies, .limits = limits, .plan = plan};
     int r;
 
-    /* A CPU that was lent must be remembered: make room before anything is written. */
+    /* A CPU that was lent must be remembered, so room is made before anything is written. */
     if (!GROW(world->leases, world->leases_capacity, world->n_leases + plan->n_actions))
         return -ENOMEM;
 
