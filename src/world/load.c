@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Counters arrive as differences over one tick. Everything here is integer arithmetic, so that the same differences
- * give the same loads on every machine (I12).
+/* Counters arrive as differences over one tick. All arithmetic is on integers, so the same differences give
+ * the same loads on every machine (I12).
  *
- * Idle spells are followed at the grain of a tick: a spell starts with the first tick that was idle and ends with the
- * last one before a busy tick. Ticks of 100 ms: idle, idle, idle, busy gives one spell of 300 ms, noticed at the end
- * of the busy one. Shorter spells inside a tick are not seen; they are too short to be lent anyway. */
+ * Idle spells are followed with the resolution of a tick: a spell starts with the first idle tick and ends
+ * with the last one before a busy tick. With ticks of 100 ms, idle, idle, idle, busy is one spell of 300 ms,
+ * noticed at the end of the busy tick. Spells inside a tick are not seen; they are too short to lend the CPU
+ * anyway. */
 
 #include "world/load.h"
 
@@ -33,8 +34,8 @@ uint32_t load_ewma(uint32_t old, uint32_t sample)
     return (uint32_t)(old + step);
 }
 
-/* An average over time, not over ticks: one of a second counts as ten of 100 ms, or what is young would be taken for
- * small as long as ticks are slow. After 32 nothing of the old value is left. */
+/* An average over time, not over ticks: a tick of one second counts as ten of 100 ms. Otherwise the load of
+ * young tasks would look small while ticks are slow. After 32 steps nothing of the old value is left. */
 static uint16_t load_mean(uint16_t old, uint16_t sample, uint64_t interval_nsec)
 {
     uint64_t n = CLAMP((interval_nsec + LOAD_EWMA_NSEC / 2) / LOAD_EWMA_NSEC, 1U, 32U);
@@ -58,7 +59,7 @@ void load_task(Task *task, uint64_t run_nsec, uint64_t wait_nsec, uint64_t inter
     task->wait_before_permille = task->wait_permille;
     task->run_permille = one_cpu_permille(run_nsec, interval_nsec);
     task->wait_permille = one_cpu_permille(wait_nsec, interval_nsec);
-    /* The first is taken whole: an average that begins at 0 would make a new group small when it is placed. */
+    /* The first load is taken whole: with averages from 0 a new group would be placed as a small one. */
     task->run_ewma_permille = task->fresh
                                   ? task->run_permille
                                   : load_mean(task->run_ewma_permille, task->run_permille, interval_nsec);
@@ -67,7 +68,7 @@ void load_task(Task *task, uint64_t run_nsec, uint64_t wait_nsec, uint64_t inter
                                    : load_mean(task->wait_ewma_permille, task->wait_permille, interval_nsec);
 }
 
-/* `start_usec` is where the tick began that has just been measured. */
+/* `start_usec` is when the tick just measured began. */
 static void follow_idle(CpuLoad *cpu, uint64_t start_usec, uint32_t idle_permille)
 {
     bool idle = cpu->busy_permille < idle_permille;
@@ -79,7 +80,7 @@ static void follow_idle(CpuLoad *cpu, uint64_t start_usec, uint32_t idle_permill
         spell_usec = start_usec > cpu->idle_since_usec
                          ? (uint32_t)MIN(start_usec - cpu->idle_since_usec, UINT32_MAX)
                          : 0;
-        /* The first spell has nothing to be averaged with. */
+        /* There is nothing to average the first spell with. */
         cpu->idle_ewma_usec = cpu->idle_ewma_usec ? load_ewma(cpu->idle_ewma_usec, spell_usec) : spell_usec;
         cpu->idle_since_usec = 0;
     }
@@ -101,7 +102,7 @@ void load_cpu(CpuLoad *cpu, uint64_t now_usec, uint64_t busy_nsec, uint64_t wait
     follow_idle(cpu, now_usec > interval_usec ? now_usec - interval_usec : 0, idle_permille);
 }
 
-/* Never 0, which is nothing known. */
+/* Never 0, which would mean not known. */
 static uint32_t young_demand(const Group *g)
 {
     return MAX(MAX(g->run_permille + g->wait_permille, g->before_permille), 1U);
@@ -129,8 +130,8 @@ void load_groups(World *world)
     }
 }
 
-/* Takes what ran on some of the nodes (NULL: on any) off what these were busy, in proportion. Returns
- * what they were not busy with. */
+/* Subtracts `ran` from the busy time of the nodes in `set` (NULL: all), in proportion. Returns what exceeds
+ * their busy time. */
 static uint64_t take_off(const World *world, CpuMask set, uint64_t ran)
 {
     NodeLoad *nodes = world->nodes;
@@ -151,7 +152,8 @@ static bool has_one_node(const Group *g)
     return g->home_nodes && hwloc_bitmap_weight(g->home_nodes) == 1;
 }
 
-/* Takes off what threads ran that were last seen outside of their group's home, or have none. */
+/* Subtracts the run time of threads last seen outside their group's home, or whose group has none. Returns
+ * what exceeds the busy time there. */
 static uint64_t take_off_outside(const World *world)
 {
     uint64_t more = 0;
@@ -202,16 +204,16 @@ void load_nodes(World *world)
         if (cpu && world->cpus[i].usable)
             world->nodes[cpu->node.i].left_permille += world->cpus[i].busy_permille;
     }
-    /* First those of which it is known where they ran. */
+    /* Threads known to have run on one node come first. */
     more = take_off_outside(world);
     more += take_off_placed(world, true);
     more += take_off_placed(world, false);
-    /* It ran somewhere, and the nodes that it was not taken off look busier than they are by as much. */
+    /* The rest ran elsewhere; the nodes from which it was not subtracted look busier by as much. */
     (void)take_off(world, NULL, more);
     for (uint32_t i = 0; i < world->topology->n_nodes; i++) {
         NodeLoad *node = &world->nodes[i];
         int64_t off = (int64_t)node->left_permille - node->others_permille;
-        /* Rounded towards the sample, so that it gets there. */
+        /* Rounded towards the sample, so that it is reached. */
         int64_t step =
             (int64_t)((uint64_t)(off < 0 ? -off : off) * passed + LOAD_HOLD_USEC - 1) / LOAD_HOLD_USEC;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Turning counter differences into the loads a World holds: permille, averages, idle spells. */
+/* Turns counter differences into the loads of a World: permille, averages, idle spells. */
 
 #include "world/world.h"
 
@@ -13,35 +13,37 @@
 /* One whole CPU. */
 #define LOAD_FULL_PERMILLE 1000
 
-/* Share of `interval_nsec` that `delta_nsec` is, in permille; at most 65535 (65 tasks may wait for one CPU) and 0
- * for an empty interval. A task's own shares are cut at 1000 by load_task(). */
+/* The share of `interval_nsec` that `delta_nsec` is, in permille; at most 65535 (65 tasks may wait for one
+ * CPU), and 0 for an empty interval. load_task() cuts a task's own shares at 1000. */
 uint16_t load_permille(uint64_t delta_nsec, uint64_t interval_nsec);
 
-/* new = old + (sample - old)/8, rounded towards the sample, so that it gets there (the weight of rq->avg_idle). */
+/* new = old + (sample - old)/8, rounded towards the sample, so that it is reached (the weight of
+ * rq->avg_idle). */
 uint32_t load_ewma(uint32_t old, uint32_t sample);
 
-/* Folds one tick's run and wait of a task into it: this tick, the tick before, and averages, into which it goes by
- * load_ewma() once for each LOAD_EWMA_NSEC it was long. An empty interval says nothing and changes nothing. */
+/* Folds one tick's run and wait of a task into it: this tick, the tick before, and averages. The averages
+ * take the tick in by load_ewma(), once for each LOAD_EWMA_NSEC of its length. An empty interval changes
+ * nothing. */
 #define LOAD_EWMA_NSEC 100000000U
 void load_task(Task *task, uint64_t run_nsec, uint64_t wait_nsec, uint64_t interval_nsec);
 
-/* What groups need, after world_sum(): as much as their threads want on average, and a peak for a while. Someone who
- * wants more and less in turns is to have a home for more, and not another one each time; so it falls by a
- * LOAD_HOLD_USEC-th of the difference in each microsecond of World.interval_usec. A difference of less than a tenth,
- * or a tenth of a CPU, is noise and changes nothing. A group younger than LOAD_YOUNG_USEC needs what it wanted in
- * the last two ticks: a program sets itself up with one thread and works with others, or by children that it waits
- * for. */
+/* Sets the demand of groups, after world_sum(): what their threads want on average, with peaks held for a
+ * while. A group that wants more and less in turns is to keep a home for more, and not get another each time.
+ * So demand rises at once, and falls by a LOAD_HOLD_USEC-th of the difference in each microsecond of
+ * World.interval_usec. A difference of less than a tenth, or a tenth of a CPU, is noise and changes nothing.
+ * The demand of a group younger than LOAD_YOUNG_USEC is what it wanted in the last two ticks: programs set
+ * themselves up with one thread and work with others, or with children that they wait for. */
 #define LOAD_HOLD_USEC  15000000U
 #define LOAD_YOUNG_USEC 2000000U
 void load_groups(World *world);
 
-/* What CPUs of each node are busy with besides groups, after world_sum(): an average over some LOAD_HOLD_USEC, so that
- * who comes and goes is not counted. */
+/* Sets the load of each node that is not of groups, after world_sum(): an average over about LOAD_HOLD_USEC,
+ * so that programs that come and go do not count. */
 void load_nodes(World *world);
 
-/* Folds one tick's busy and wait time of a CPU into it and follows its idle spells: one starts with the first
- * idle tick, and its length goes into the average when a busy tick has ended it; the first is taken whole. Busy
- * is cut at 1000, wait is not. `wait_known` false: wait is taken as 0 and marked unknown. An empty interval
- * changes nothing. */
+/* Folds one tick's busy and wait time of a CPU into it, and follows its idle spells. A spell starts with the
+ * first idle tick, and its length goes into the average when a busy tick has ended it; the first spell is
+ * taken whole. Busy is cut at 1000, wait is not. `wait_known` false: wait is taken as 0 and marked unknown.
+ * An empty interval changes nothing. */
 void load_cpu(CpuLoad *cpu, uint64_t now_usec, uint64_t busy_nsec, uint64_t wait_nsec, bool wait_known,
               uint64_t interval_nsec, uint32_t idle_permille);

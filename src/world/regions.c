@@ -5,8 +5,8 @@
  *     before   |---- A ----|      |---- B ----|---- C ----|
  *     now      |-- A --|-- A --|  |------- B and C -------|  |-- new --|
  *
- * Both halves of A know what A knew, also where they grew; the joined region was last looked at when the one of B
- * and C was that has not been for longer, and both filters are in its own. */
+ * Both halves of A inherit what A knew, also where they grew. The joined region counts as scanned when the
+ * less recently scanned of B and C was, and unites both filters. */
 
 #include "world/regions.h"
 

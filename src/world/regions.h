@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The address space of a process in pieces that are scanned and moved alike (P9), and what is remembered of each.
+/* The address space of a process, in regions that are each scanned and moved as a whole (P9), and what is
+ * remembered of each.
  *
- * A mapping has no name. It is taken for the same as before when it overlaps with one of the same device and inode:
- * it may grow, shrink, be split by mprotect(2) or be joined with a neighbour, and keeps what is known of it. Memory
- * that was unmapped and mapped anew at the same place in between cannot be told from it. */
+ * A mapping has no name. It counts as the same as before if it overlaps with one of the same device and
+ * inode. So it may grow, shrink, be split by mprotect(2) or be joined with a neighbour, and keeps what is
+ * known of it. Memory that was unmapped and mapped anew at the same place in between cannot be told apart
+ * from it. */
 
 #include <errno.h>
 #include <stdbool.h>
@@ -28,12 +30,12 @@ typedef enum RegionKind {
     REGION_KIND_INVALID = -EINVAL,
 } RegionKind;
 
-/* What a scan remembers of a region; plan/scan/scan.h has the rules. All zero: no scan met it yet. */
+/* What a scan remembers of a region; plan/scan/scan.h has the rules. All zero: no scan has met it yet. */
 typedef struct RegionScan {
     bool known;
-    uint64_t first_sequence; /* in which it could have been looked at */
-    uint64_t done_sequence;  /* one more than the last one in which it was looked at to its end; 0: never */
-    uint64_t next_usec;      /* not looked at before */
+    uint64_t first_sequence; /* the first one in which it could have been scanned */
+    uint64_t done_sequence;  /* one more than the last one in which it was scanned to its end; 0: never */
+    uint64_t next_usec;      /* not scanned before */
     uint64_t forget_usec;    /* when the filters age */
     uint64_t active[2];      /* filters of threads seen there: before, and since the last ageing */
 } RegionScan;
@@ -49,7 +51,7 @@ typedef struct MemoryRegion {
     RegionScan scan;
 } MemoryRegion;
 
-/* Ascending and apart. All zero: none. */
+/* Ascending and disjoint. All zero: none. */
 typedef struct MemoryRegions {
     MemoryRegion *list;
     size_t n, capacity;
@@ -57,12 +59,14 @@ typedef struct MemoryRegions {
 
 void regions_done(MemoryRegions *regions);
 
-/* Adds behind the last one. 0; -EINVAL: it is not behind it, or empty; -E2BIG: more than REGIONS_MAX; -ENOMEM. */
+/* Appends a region. 0; -EINVAL: it is empty, or not behind the last one; -E2BIG: more than REGIONS_MAX;
+ * -ENOMEM. */
 int regions_add(MemoryRegions *regions, const MemoryRegion *region);
 
-/* Takes over into `now` what `before` remembers, by overlap. Of several parts the one that was looked at least
- * counts for what is done, and all of them for who is there. Residency, and what was found out with it (its kind,
- * and whether it is bound), is taken over where `now` does not know it, when the region did not change its size. */
+/* Takes over into `now` what `before` remembers, by overlap. If several parts are joined, the part scanned
+ * least counts for progress, and the threads seen in all of them are united. Residency, and what was read
+ * with it (kind, and whether the region is bound), is taken over if `now` does not know it and the region has
+ * the same bounds. */
 void regions_inherit(MemoryRegions *now, const MemoryRegions *before);
 
 /* The region that an address is in, or NULL. */
@@ -71,6 +75,6 @@ MemoryRegion *regions_find(const MemoryRegions *regions, uint64_t address);
 /* The first region that ends behind an address: its index, n when there is none. */
 size_t regions_from(const MemoryRegions *regions, uint64_t address);
 
-/* "anon", "shmem", "file", "hugetlb", "device"; NULL-terminated. The last three are the words the mover refuses
- * with. */
+/* "anon", "shmem", "file", "hugetlb", "device"; NULL-terminated. The last three are also the mover's words
+ * for refusals. */
 extern const char *const region_kind_names[];
