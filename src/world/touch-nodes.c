@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Where threads run, by their samples: that is where they ran at that moment, while Task.last_cpu is read in turn. */
+/* Where threads run, by their samples. A sample says where the thread ran at that moment; Task.last_cpu is
+ * read at another time. */
 
 #include "world/touches.h"
 
-/* The majority is found by R. S. Boyer's and J S. Moore's vote (1981): samples of two nodes cancel out. */
+/* Finds the majority by the vote of R. S. Boyer and J S. Moore (1981): samples of two nodes cancel out. */
 void touches_note_node(const Touches *touches, TouchThread *thread, size_t from, size_t n)
 {
     for (size_t i = from; i < from + n; i++) {

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Sets of threads that share memory: each thread's buddy or whom else it shares most with, that one's, and on (P14).
+/* Sets of threads that share memory: a thread, its buddy or the thread it shares most with, that one's, and
+ * so on (P14).
  *
- * Sixteen threads that share all become one set by and by: after a round or two most have a buddy, but not all are tied
- * together, and five of them may look like a set that fits a node. Of a true set all that is shared is shared within;
- * of five of sixteen, a third. So a set is believed when it has stayed the same for a round, and three quarters of what
- * it shared in that were within. */
+ * Sixteen threads that share everything become one set gradually. After a round or two most have a buddy, but
+ * not all are tied together, and five of them may look like a set that fits a node. A true set shares
+ * everything within; five of sixteen, a third. So a set is believed if it has not changed for a round, and
+ * shared three quarters within in that round. */
 
 #include "world/touches.h"
 
 #include "base/util.h"
 
-/* So much more than with others a set shares within; later as much is enough. */
+/* A closed set shares so many times as much within as beyond; to stay closed, as much is enough. */
 #define CLOSED 3
 
-/* A buddy with whom a thread shares less than this part of what it shares with one other is none: a choice of ours.
- * Of a set of sixteen all are alike. */
+/* A buddy with which a thread shares less than this part of what it shares with some other thread does not
+ * count: a choice of ours. In a set of sixteen all are alike. */
 #define TIED 8U
 
-/* When all places are taken, the one with the least makes room and lends its weight: who shares much is soon beyond the
- * others (Metwally, Agrawal, El Abbadi: space saving, 2005). */
+/* When all places are taken, the partner with the least weight makes room and leaves its weight to the new
+ * one. So a thread that shares much is soon above the others (Metwally, Agrawal, El Abbadi: space saving,
+ * 2005). */
 void touches_add_partner(TouchThread *thread, const TouchThread *other, uint32_t weight)
 {
     TouchOwner *place = &thread->partners[0];
@@ -63,9 +65,10 @@ static void fold_thread(TouchThread *thread)
     }
 }
 
-/* Its buddy, if it shares with it about as much as with anybody, or else whom it shares most with of those before it;
- * NULL: with nobody so much. All threads of a program meet in a block or two, by which the first of each set would be
- * tied to a thread before it, and all would be one. So a block counts for the less the more use it. */
+/* The buddy of a thread, if it shares enough with it, compared with any other thread; else the thread before
+ * it that it shares most with; NULL: it shares too little with each. All threads of a program meet in a block
+ * or two, which would tie the first of each set to a thread before it and make all one set. So a block counts
+ * less, the more threads use it. */
 static const TouchThread *tied_to(Touches *touches, const TouchThread *thread)
 {
     const TouchOwner *best = NULL;
@@ -86,7 +89,7 @@ static const TouchThread *tied_to(Touches *touches, const TouchThread *thread)
     return best && best->weight >= most / TIED ? touches_thread(touches, best->tid) : NULL;
 }
 
-/* Whom a thread is tied to comes before it. */
+/* A thread is tied to one before it, so one walk is enough. */
 static void find_sets(Touches *touches)
 {
     for (size_t i = 0; i < touches->n_threads; i++) {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Samples of a round are collected, sorted by block, and merged with the blocks in one walk over both: no hash table,
- * and the same result whatever order the rings were read in.
+/* The samples of a round are collected, sorted by block, and merged with the blocks in one walk over both.
+ * That needs no hash table, and the result does not depend on the order in which rings were read.
  *
- * A worked example. Two threads write all of one huge page all the time; whoever comes first after the page was
- * protected has the sample. Rounds say A, B, B: weights are A 512; A 256, B 512; A 128, B 768. B has 857 permille and
- * would own it, for now; another A, and it has 512 + 64 of 960: shared. A page of A's own says A, A, A: 512, 768, 896,
- * all of it. With twenty such pages half of those that are shared look owned after three rounds, and overlap is 500
- * permille, not 0.
+ * Worked example: two threads write all of one huge page all the time; the one that comes first after the
+ * page was protected gives the sample. In the rounds A, B, B the weights are A 512; A 256, B 512; A 128, B
+ * 768. B has 857 permille and owns the page for now. After another round A, A has 512 + 64 of 960: shared. A
+ * page used by A alone has A, A, A: 512, 768, 896, all of it. With twenty such pages, half of the shared ones
+ * look owned after three rounds, and overlap is 500 permille, not 0.
  *
- * What it does badly: reads are not in the samples, if these are of writes, and a block that many read and one
- * writes looks private. */
+ * What it does badly: if the samples are of writes, they contain no reads, so a block that many threads read
+ * and one writes looks private. */
 
 #include "world/touches.h"
 
@@ -20,15 +20,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a thread has for itself is taken to be what all of its process have, as if so many blocks said it. With four,
- * a main thread that hardly does anything had its own memory in the lab; with none, threads became known one after
- * the other, and memory moved twice (S-APART). */
+/* The private part of all threads counts as a prior for each, with the weight of so many blocks. With four, a
+ * main thread that hardly does anything seemed to have memory of its own in the lab; with none, threads
+ * became known one after the other, and memory moved twice (S-APART). */
 #define PRIOR_BLOCKS 2
 
-/* Fewer blocks that were touched again say nothing of who shares: a choice of ours, as for the samples of a thread. */
+/* Fewer blocks accessed again say nothing about sharing. A choice of ours, as for the samples of a thread. */
 #define AGAIN_MIN TOUCHES_SAMPLES_MIN
 
-/* What the averages of Buddy, which keep fifteen sixteenths, show of a block. */
+/* What one block adds to the averages of Buddy, which keep fifteen sixteenths. */
 #define AVERAGE_BLOCK (TOUCHES_ROUND / 16)
 
 void touches_init(Touches *touches, uint32_t n_nodes)
@@ -188,7 +188,7 @@ static int compare_samples(const void *va, const void *vb)
     return (a->cpu_node.i > b->cpu_node.i) - (a->cpu_node.i < b->cpu_node.i);
 }
 
-/* The number of samples from `from` on that are of one block, or of one thread in it. */
+/* The number of samples from `from` on that belong to one block, or to one thread in it. */
 static size_t run_length(const Touches *touches, size_t from, bool of_thread)
 {
     const Touch *first = &touches->samples[from];
@@ -201,8 +201,8 @@ static size_t run_length(const Touches *touches, size_t from, bool of_thread)
     return n;
 }
 
-/* Leaves out samples of new blocks that there is no room for, those with the highest addresses. Returns how many are
- * added. */
+/* Drops samples of new blocks for which there is no room, those with the highest addresses. Returns the
+ * number of new blocks. */
 static size_t make_room(Touches *touches)
 {
     size_t at = 0, kept = 0, n_new = 0;
@@ -227,7 +227,7 @@ static size_t make_room(Touches *touches)
     return n_new;
 }
 
-/* Both are sorted: fills the array from its end. */
+/* Merges the sorted samples into the sorted blocks, from the end of the array. */
 static void merge(Touches *touches, size_t n_new)
 {
     size_t old = touches->n_blocks, to = touches->n_blocks + n_new, end = touches->n_samples;
@@ -271,7 +271,7 @@ int touches_gather(Touches *touches)
  * Counting
  */
 
-/* Adds to what a thread owns of the block. The weakest makes room, if it is weaker. */
+/* Adds to the weight of a thread in the block. The weakest owner makes room if it is weaker. */
 static void own(TouchBlock *block, pid_t tid, uint32_t weight)
 {
     TouchOwner *last = &block->owners[TOUCHES_OWNERS - 1];
@@ -320,7 +320,8 @@ static void count_thread(Touches *touches, TouchThread *thread, const TouchBlock
 
     thread->n_samples += n_samples;
     thread->n_blocks++;
-    /* The first touch of all is private as far as is known (P11), but says nothing of what the thread does. */
+    /* The first access to a block counts as private (P11), but says nothing about how the thread uses
+     * memory. */
     if (kind == FAULTS_KIND_SHARED || block->last_tid != 0) {
         thread->now[kind] += weight;
         thread->own_now += kind == FAULTS_KIND_PRIVATE && is_alone(block, touch->tid) ? weight : 0;
@@ -337,7 +338,7 @@ static void count_thread(Touches *touches, TouchThread *thread, const TouchBlock
     touches_add_partner(thread, other, weight / n_owners(block));
 }
 
-/* One block and its `n` samples from `from` on. */
+/* Folds one block and its `n` samples from `from` on. */
 static void fold_block(Touches *touches, TouchBlock *block, size_t from, size_t n)
 {
     bool several = run_length(touches, from, true) < n;
@@ -417,7 +418,7 @@ bool touches_fold(Touches *touches)
 }
 
 /*
- * What it says
+ * Results
  */
 
 uint64_t touches_weight(const TouchBlock *block)
@@ -477,8 +478,8 @@ BuddyClass touches_thread_class(const TouchThread *thread)
     return thread->n_samples < TOUCHES_SAMPLES_MIN ? BUDDY_CLASS_UNKNOWN : thread->buddy.class;
 }
 
-/* What of the blocks that were touched again is private, of all threads; -1 when there are too few: a first touch is
- * private as far as is known (P11), which says nothing of what is shared, and one block may be all that is. */
+/* The private part of the blocks accessed again, of all threads; -1 if there are too few. First accesses
+ * count as private (P11) and say nothing about sharing, and a single block may be all that is shared. */
 static double private_part(const Touches *touches)
 {
     uint64_t own = 0, all = 0;
@@ -490,10 +491,11 @@ static double private_part(const Touches *touches)
     return all >= (uint64_t)AGAIN_MIN * AVERAGE_BLOCK ? (double)own / (double)all : -1;
 }
 
-/* What of its use is the thread's own, in permille, at least: the part of the blocks it touched again at which nobody
- * else is remembered, and of that the lower bound one standard deviation away (E. B. Wilson's interval). `part` is that
- * of all threads, and counts for some blocks. Of two threads that share all each is alone at half of the blocks after
- * two rounds, and at hardly any after ten; where nobody shares anything it is n of n + 1 blocks. */
+/* A lower bound of the private part of a thread's use, in permille: the part of the blocks it accessed again
+ * at which no other thread is remembered, less one standard deviation (E. B. Wilson's interval). `part` is
+ * that of all threads, and counts like PRIOR_BLOCKS blocks. If two threads share everything, each is alone at
+ * half of the blocks after two rounds, and at hardly any after ten. If nothing is shared, the bound is n of n
+ * + 1 blocks. */
 static uint32_t private_permille(const TouchThread *thread, double part)
 {
     const Buddy *buddy = &thread->buddy;
@@ -505,7 +507,7 @@ static uint32_t private_permille(const TouchThread *thread, double part)
                       1000);
 }
 
-/* What is told of its buddy: of a set that is new what was told before. */
+/* The buddy to report: none of an open set, and the one reported before of a new set. */
 static TaskKey told_buddy(const Touches *touches, const TouchThread *thread, const Task *task)
 {
     TouchSet state;
@@ -533,7 +535,7 @@ static int tell_thread(const Touches *touches, const TouchThread *thread, double
     }
     for (uint32_t i = 0; i < world->topology->n_nodes; i++)
         pages[i] = faults_memory(&thread->faults, (NodeIx){(int32_t)i});
-    /* Of evidence without blocks: as it was counted. */
+    /* Evidence without blocks is reported as it was counted. */
     r = world_set_task_use(world, task, pages,
                            touches->n_blocks > 0 ? private_permille(thread, part)
                                                  : (uint32_t)(own * 1000 / all),
@@ -549,7 +551,7 @@ int touches_tell(const Touches *touches, World *world, uint64_t now_usec)
     double part = private_part(touches);
     int r = pages ? 0 : -ENOMEM;
 
-    /* Of evidence with blocks nothing before some have been touched again. */
+    /* With blocks, nothing is reported before some have been accessed again. */
     for (size_t i = 0; i < touches->n_threads && r == 0 && (part >= 0 || touches->n_blocks == 0); i++)
         r = tell_thread(touches, &touches->threads[i], part, world, pages, now_usec);
     return r;

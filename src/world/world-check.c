@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The invariants of a World, in the order of its members. Sums are not among them: they are true after world_sum() and
- * may be behind until the next one. */
+/* The invariants of a World, in the order of its members. Sums are not among them: they are right after
+ * world_sum(), and may be outdated until the next one. */
 
 #include "base/parse.h"
 #include "world/load.h"
@@ -34,7 +34,7 @@ static bool string_ok(const Check *check, const char *s, bool may_be_null)
     return s ? intern_has_string(check->world->pool, s) : may_be_null;
 }
 
-/* Interned, and finite: an infinite set has no text form. */
+/* Whether a mask is interned, and finite: an infinite set has no text form. */
 static bool mask_ok(const Check *check, CpuMask mask)
 {
     if (!mask)
@@ -238,8 +238,8 @@ static int check_lease(const Check *check, const Lease *l)
     return 0;
 }
 
-/* check_task() has seen that who has a lease has its own one. So nobody shares one, and when there are as many
- * leases as holders each is held. */
+/* check_task() has checked that a task with a lease has its own. So no two tasks share one, and with as many
+ * leases as such tasks each lease is held. */
 static int check_held(const Check *check)
 {
     const World *w = check->world;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Dropping what is gone. Entries move down in place, in order, so the arrays stay sorted; the only memory needed is
- * a map of group indices, asked for before anything changes. */
+/* Drops what is gone. Entries move down in place, in order, so the arrays stay sorted. The only memory needed
+ * is a map of group indices, allocated before anything changes. */
 
 #include "world/world.h"
 
-/* Where each group goes; -1: it is dropped. A group no process is left in goes as well, or a host that forks all day
- * would collect them. */
+/* Maps each group to its new index; -1: it is dropped. A group without processes is dropped as well, or a
+ * host that forks all day would collect them. */
 static void map_groups(const World *world, GroupIx *map)
 {
     int32_t n = 0;
@@ -93,7 +93,7 @@ static void sweep_pool(World *world)
     intern_pool_sweep(world->pool);
 }
 
-/* Gives memory back after a crowd has left. Without success nothing is lost. */
+/* Gives memory back after many entries were dropped. Failure is harmless. */
 static void shrink(void **array, size_t *capacity, size_t n, size_t element_size)
 {
     size_t want = MAX(n * 2, (size_t)64);

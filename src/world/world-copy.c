@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A World of its own with the same contents, for plans that are only looked at. Names and masks are interned anew,
- * because the pool of the original is swept of what only the copy holds. */
+/* An independent World with the same contents, for plans that are only looked at. Names and masks are
+ * interned anew, because sweeping the pool of the original would drop what only the copy holds. */
 
 #include "world/world.h"
 
@@ -30,7 +30,7 @@ static void keep_mask(void *userdata, CpuMask *mask)
     keep->failed |= before && !*mask;
 }
 
-/* The elements; room for one at least. */
+/* Copies the elements; allocates at least one. */
 static void *copy_array(const void *array, size_t n, size_t size)
 {
     void *copy = calloc(MAX(n, (size_t)1), size);
@@ -40,8 +40,8 @@ static void *copy_array(const void *array, size_t n, size_t size)
     return copy;
 }
 
-/* Everything but what elements point to; those that own something are not counted yet. The two have no array in common,
- * also when memory is out. */
+/* Copies everything except what elements point to; elements that own memory are not counted yet. The two
+ * Worlds have no array in common, even when memory is out. */
 static bool copy_arrays(const World *from, World *to)
 {
     *to = *from;
@@ -64,7 +64,8 @@ static bool copy_arrays(const World *from, World *to)
            to->leases;
 }
 
-/* An element counts once it owns what it points to, so that freeing half a copy frees nothing of the original. */
+/* Counts an element once it owns what it points to, so that freeing half a copy frees nothing of the
+ * original. */
 static bool own_memory(const World *from, World *to)
 {
     while (to->n_processes < from->n_processes) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The text form of a World: one table per kind of line, used both ways.
+/* The text form of a World: one table per kind of line, used to write and to read.
  *
  *     format version=1
  *     topology ... (see topo/topology-text.c)
@@ -13,8 +13,8 @@
  *     task pid=100 tid=101 comm="worker" class=normal hands=free allowed=0-1 ...
  *     lease cpu=2 pid=100 tid=101 start_ticks=7 group_id=1 ...
  *
- * Reading accepts the kinds in this order only, and entries in the order the World keeps them, so that every reference
- * points to a line before and nothing is sorted. */
+ * Reading accepts the kinds in this order only, and entries in the order in which the World keeps them. So
+ * every reference points to an earlier line, and nothing must be sorted. */
 
 #include "base/parse.h"
 #include "base/record/record.h"
@@ -74,7 +74,7 @@ static const RecordField load_fields[] = {
     {"cooldown_ticks", RECORD_U32, offsetof(LoadRow, load.cooldown_ticks)},
 };
 
-/* Only of nodes of which something is known. */
+/* Only written for nodes of which something is known. */
 typedef struct MemoryRow {
     NodeIx node;
     NodeLoad load;
@@ -148,7 +148,7 @@ static const RecordField group_fields[] = {
     {"gone", RECORD_BOOL, offsetof(Group, gone)},
 };
 
-/* The list of a process has no length of its own: one number for each node. */
+/* The list of a process does not store its length: it has one number for each node. */
 typedef struct ProcessRow {
     Process process;
     RecordNumbers node_bytes;
@@ -209,11 +209,11 @@ static const RecordField process_fields[] = {
     {"assigned", RECORD_BOOL, offsetof(ProcessRow, process.assigned)},
 };
 
-/* A task names its process by pid, not by index. Its lease is known from the lease lines. */
+/* A task names its process by pid, not by index. The lease lines say which task has which lease. */
 typedef struct TaskRow {
     pid_t pid;
     Task task;
-    uint64_t use_usec; /* and below: of its TaskUse, which has no fixed size */
+    uint64_t use_usec; /* this and all below: from its TaskUse, which has no fixed size */
     uint16_t use_private_permille;
     TaskKey buddy;
     TaskStay stay;
@@ -391,7 +391,7 @@ static int load_group_line(RecordReader *reader, World *world)
     return APPEND(world->groups, world->groups_capacity, world->n_groups, row);
 }
 
-/* Takes a process in whose line is good. */
+/* Adds a process whose line was parsed. */
 static int load_process(RecordReader *reader, World *world, const ProcessRow *row)
 {
     const Process *process = &row->process;
@@ -429,7 +429,7 @@ static int load_process_line(RecordReader *reader, World *world)
     return r;
 }
 
-/* Takes a task in whose line is good. */
+/* Adds a task whose line was parsed. */
 static int load_task(RecordReader *reader, World *world, TaskRow *row)
 {
     const Task *last = world->n_tasks ? &world->tasks[world->n_tasks - 1] : NULL;

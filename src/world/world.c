@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The arrays of a World: kept sorted, so that a look-up is a binary search and a text form needs no sorting.
+/* The arrays of a World. They are kept sorted, so a look-up is a binary search and the text form needs no
+ * sorting.
  *
- * Sorted arrays and not hash tables: a plan walks all tasks of a process, then the next process, every tick; and a
- * hash handle alone (56 bytes) would be most of what a thread may cost. The price is a memmove for an entry that
- * arrives out of order. Sensing meets processes and threads in ascending order, so nearly every one is appended. */
+ * Why not hash tables: every tick a plan walks all tasks of a process, then those of the next; and a hash
+ * handle alone (56 bytes) would be much of what a thread may cost. The price is a memmove for an entry that
+ * arrives out of order. Sensing meets processes and threads in ascending order, so nearly every entry is
+ * appended. */
 
 #include "world/world.h"
 
@@ -12,7 +14,7 @@
 
 #include <string.h>
 
-/* Ten thousand threads must stay far below 400 bytes each, everything included. */
+/* With ten thousand threads each must take far less than 400 bytes, everything included. */
 static_assert(sizeof(Task) <= 160, "Task has grown");
 
 int world_new(Topology *topology, World **ret)
@@ -55,8 +57,8 @@ World *world_free(World *world)
     return NULL;
 }
 
-/* Searches: the index of the first entry not below the key. New entries mostly belong at the end; looking there first
- * makes adding in order linear. */
+/* Searches: the index of the first entry not below the key. New entries mostly belong at the end. Looking
+ * there first makes adding in order linear. */
 
 static size_t process_place(const World *world, pid_t pid)
 {
@@ -86,7 +88,7 @@ static size_t lease_place(const World *world, CpuIx cpu)
 {
     size_t i = world->n_leases;
 
-    /* At most one per CPU, and few of them: no search is needed. */
+    /* At most one per CPU, and few: a linear search is enough. */
     for (; i > 0 && world->leases[i - 1].cpu.i >= cpu.i; i--)
         ;
     return i;
@@ -114,7 +116,7 @@ int world_add_process(World *world, const Process *value)
     return (int)at;
 }
 
-/* Nodes are few enough for their sum to fit. */
+/* The sum fits, because nodes are few. */
 static uint64_t sum_memory(const uint64_t *bytes, size_t n)
 {
     uint64_t sum = 0;
@@ -236,7 +238,7 @@ int world_add_workload(World *world, const char *name, uint32_t policy)
     return (int)world->n_workloads++;
 }
 
-/* Tells the holders of the leases from index `from` on where these are now. */
+/* Updates the lease indices of the borrowers from index `from` on. */
 static void renumber_leases(World *world, size_t from)
 {
     for (size_t i = from; i < world->n_leases; i++) {
@@ -436,7 +438,7 @@ void world_visit_interned(World *world, void (*string)(void *userdata, const cha
         mask(userdata, &p->memory.last);
         mask(userdata, &p->memory.before);
     }
-    /* Two passes: neighbours mostly share each of the two, which the pool answers without a search. */
+    /* Two passes: in each, neighbours mostly share a mask, which the pool answers without a search. */
     for (size_t i = 0; i < world->n_tasks; i++)
         mask(userdata, &world->tasks[i].allowed);
     for (size_t i = 0; i < world->n_tasks; i++)
