@@ -154,11 +154,11 @@ typedef struct PlanAction {
     /* SET_HOME: the mask to restore one day, for threads whose original mask is not known yet. `from` is not
      * always that: a child of a managed thread was born with a mask of ours. */
     CpuMask original;
-    CpuMask home_nodes; /* SET_HOME, and RECALL to a changed home: NodeIx bitmap of the home, to show */
-    CpuIx cpu;          /* LEND, RECALL, PUSH: the CPU concerned */
-    CpuIx from_cpu;     /* PUSH: where the thread runs; if it has left that CPU, nothing is done */
-    bool cross_node;    /* LEND: outside the thread's home or home node. PUSH: always */
-    uint32_t distance;  /* LEND: from where it ran last, or its home. PUSH: likewise. 10: same node */
+    CpuMask home_nodes;  /* SET_HOME, and RECALL to a changed home: NodeIx bitmap of the home, to show */
+    CpuIx cpu;           /* LEND, RECALL, PUSH: the CPU concerned */
+    CpuIx from_cpu;      /* PUSH: where the thread runs; if it has left that CPU, nothing is done */
+    bool cross_node;     /* LEND: outside the thread's home or home node. PUSH: always */
+    uint32_t distance;   /* LEND: from where it ran last, or its home. PUSH: likewise. 10: same node */
     uint64_t lease_usec; /* LEND */
     PlanMemory memory;   /* MOVE_PAGES */
     uint32_t value;      /* the number that decided, in the unit of the rule (numbers.c) */
@@ -262,8 +262,7 @@ typedef struct PlanLimits {
 int plan_compute(World *world, const PolicySet *policies, const PlanLimits *limits, Plan *ret);
 void plan_done(Plan *plan);
 
-/* Memory of one process, to be moved to the threads that use it or interleaved over the nodes of those that
- * share it. */
+/* Memory of one process, to be moved to its users or interleaved over their nodes. */
 typedef struct PlanUse {
     TaskKey subject;         /* the process */
     const PlanRange *ranges; /* borrowed until the plan was carried out */
@@ -279,9 +278,8 @@ typedef struct PlanUse {
 int plan_follow_use(World *world, const PolicySet *policies, const PlanLimits *limits, const PlanUse *uses,
                     size_t n, Plan *ret);
 
-/* Plans to undo everything done to one workload, or to all of them (WORKLOAD_NONE), under the given rule. The
- * plan is carried out and committed like any other. The caller pauses the workload, or the next plan places
- * it again. */
+/* Plans to undo everything done to one workload, or to all of them (WORKLOAD_NONE), under the given rule, in
+ * the same way. The caller pauses the workload, or the next plan places it again. */
 int plan_release(World *world, WorkloadIx workload, PlanRule rule, Plan *ret);
 
 /* What became of one action; made by act, folded back by plan_commit(). */
@@ -299,7 +297,7 @@ typedef enum PlanOutcome {
     PLAN_OUTCOME_INVALID = -EINVAL,
 } PlanOutcome;
 
-/* What became of one thread, where an action on a whole process was carried out thread by thread. */
+/* What became of one thread, of an action on a process that was carried out thread by thread. */
 typedef struct PlanPart {
     size_t action; /* index */
     TaskKey task;

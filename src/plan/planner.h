@@ -216,7 +216,7 @@ struct PlanScratch {
     uint32_t n_cpusets;
     BuddySet *sets; /* of the threads of one process */
     size_t sets_capacity;
-    uint64_t bound_given; /* demand of bound groups that the CPUs they are bound to can give; permille */
+    uint64_t bound_given; /* demand of bound groups, cut on each CPU to the level of bound.c; permille */
     uint64_t bound_permille[PACK_NODES_MAX]; /* what that takes of each node */
     uint32_t node_waiting[PACK_NODES_MAX];   /* push.c: threads that wait there and have no CPU to go to */
     /* Traffic between the memory of each node and caches, MB/s; 0 where it is not known, and on ticks without

@@ -53,11 +53,10 @@ typedef struct WouldNow {
 
 /* How much more work the process would do in the same time, in permille of its present work; negative: less.
  *
- * How much of its time it waits for memory cannot be seen from outside. `most` assumes all of it, and nodes
- * half as far again as the firmware says; `expected` half of it; `least` none, or all if the process would
- * run farther from its memory. Where the processor counted it, twice what was counted replaces all, and what
- * was counted replaces half, if it is less. Waiting for CPUs ends in `most`, ends by half in `expected`, and
- * goes on in `least`.
+ * How much of its time it waits for memory cannot be seen from outside. `most` assumes all, and nodes half as
+ * far again as the firmware says; `expected` half; `least` none, or all if the process would run farther from
+ * its memory. If the processor counted it, twice the count replaces all, and the count replaces half, if that
+ * is less. Waiting for CPUs ends in `most`, is halved in `expected`, and goes on in `least`.
  *
  * In `least` all threads use all memory alike; in `most` each may use memory of its own, which is then local
  * wherever the thread runs. If threads would be gathered on one node, `most` assumes that nothing is local to
