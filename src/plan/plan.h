@@ -27,94 +27,94 @@ typedef enum PlanKind {
     PLAN_KIND_INVALID = -EINVAL,
 } PlanKind;
 
-/* Why an action was decided. */
+/* Why an action was decided; names.c has a sentence for each. */
 typedef enum PlanRule {
-    PLAN_RULE_FIXED_HOME,    /* Mode=fixed, Nodes= */
-    PLAN_RULE_FIRST_HOME,    /* its first home: the fewest near nodes that fit it (P15) */
+    PLAN_RULE_FIXED_HOME,
+    PLAN_RULE_FIRST_HOME,    /* P15 */
     PLAN_RULE_COMPRESS,      /* fewer nodes fit it now, or are better for all groups (P15) */
-    PLAN_RULE_SPREAD,        /* it needs more nodes (P15) */
-    PLAN_RULE_REHOME,        /* other nodes, as many: nearer to its memory, or an exchange (P6, P15) */
-    PLAN_RULE_REVERT,        /* its former home: its threads wait longer now than they did there */
+    PLAN_RULE_SPREAD,        /* P15 */
+    PLAN_RULE_REHOME,        /* other nodes, as many as before (P6, P15) */
+    PLAN_RULE_REVERT,        /* its former home */
     PLAN_RULE_NEW_MEMBER,    /* a process or thread of a group that already has a home */
-    PLAN_RULE_IDLE_NEARBY,   /* an idle CPU, and the thread waits (P2) */
+    PLAN_RULE_IDLE_NEARBY,   /* P2 */
     PLAN_RULE_IDLE_CORE,     /* its home has an idle core; it shares one, or others wait there (P4) */
-    PLAN_RULE_OWNER_WAITS,   /* recall: the CPU's owner is back */
-    PLAN_RULE_LEASE_ENDED,   /* recall: LeaseSec= is over */
-    PLAN_RULE_DEMAND_FELL,   /* recall: the home has room again, or the thread sleeps */
-    PLAN_RULE_CPU_GONE,      /* recall: now offline, reserved, or outside the thread's cpuset */
-    PLAN_RULE_HOME_CHANGED,  /* recall: the thread has another home now */
-    PLAN_RULE_WORKLOAD_GONE, /* release: no policy gives it a home any more */
-    PLAN_RULE_PAUSED,        /* release or recall: by the administrator */
-    PLAN_RULE_REPINNED,      /* release: somebody else changed a mask of the process */
-    PLAN_RULE_ROAMS,         /* release: it needs all nodes; the kernel places its threads */
-    PLAN_RULE_HOME_GONE,     /* release: the home has no usable CPU left inside the cpuset */
+    PLAN_RULE_OWNER_WAITS,   /* recall */
+    PLAN_RULE_LEASE_ENDED,   /* recall */
+    PLAN_RULE_DEMAND_FELL,   /* recall */
+    PLAN_RULE_CPU_GONE,      /* recall */
+    PLAN_RULE_HOME_CHANGED,  /* recall */
+    PLAN_RULE_WORKLOAD_GONE, /* release */
+    PLAN_RULE_PAUSED,        /* release or recall */
+    PLAN_RULE_REPINNED,      /* release */
+    PLAN_RULE_ROAMS,         /* release */
+    PLAN_RULE_HOME_GONE,     /* release */
     PLAN_RULE_ANEW,          /* release: the CPUs of the machine, or what is sensed of them, changed */
-    PLAN_RULE_FOLLOW_HOME,   /* move-pages: memory outside the nodes of its home (P18) */
-    PLAN_RULE_OWN_NODE,      /* set-home of one thread: the node of its home with the memory it uses (P11) */
-    PLAN_RULE_INTERLEAVE,    /* move-pages: Mode=interleave, and some node has too much of it (P17) */
-    PLAN_RULE_EVEN_OUT,      /* move-pages: one of several nodes has nearly all of it (EvenOut, P17) */
-    PLAN_RULE_FOLLOW_PIN,    /* move-pages: memory outside the nodes its threads were pinned to (P18) */
+    PLAN_RULE_FOLLOW_HOME,   /* move-pages (P18) */
+    PLAN_RULE_OWN_NODE,      /* set-home of one thread (P11) */
+    PLAN_RULE_INTERLEAVE,    /* move-pages: some node has too much of it (P17) */
+    PLAN_RULE_EVEN_OUT,      /* move-pages (P17) */
+    PLAN_RULE_FOLLOW_PIN,    /* move-pages (P18) */
     PLAN_RULE_GO_BACK,       /* move-pages: to where it lay before it followed the home (P15, P18) */
-    PLAN_RULE_FOLLOW_USE,    /* move-pages: to the threads that use it (P13, P18), or interleaved (P17) */
+    PLAN_RULE_FOLLOW_USE,    /* move-pages: to its users (P13, P18), or interleaved (P17) */
     PLAN_RULE_MAX,
     PLAN_RULE_INVALID = -EINVAL,
 } PlanRule;
 
-/* Why an action was considered and not done. The numbers are for explain: `value` was found, and `limit` is
- * what it was compared with. */
+/* Why an action was considered and not done; names.c has a sentence for each. The numbers are for explain:
+ * `value` was found, and `limit` is what it was compared with. */
 typedef enum PlanReason {
-    PLAN_REASON_NO_POLICY, /* no policy matches */
+    PLAN_REASON_NO_POLICY,
     PLAN_REASON_MODE_NONE,
     PLAN_REASON_PAUSED,
-    PLAN_REASON_OBSERVE,          /* Act=observe, or the daemon may not change anything */
-    PLAN_REASON_TOO_YOUNG,        /* MinAgeSec= */
-    PLAN_REASON_FOREIGN_AFFINITY, /* pinned by somebody else */
-    PLAN_REASON_REPINNED,         /* re-pinned by somebody else while managed: yielded */
-    PLAN_REASON_PER_CPU,          /* I2 */
-    PLAN_REASON_CLASS,            /* I2 */
-    PLAN_REASON_DENIED,           /* the kernel refused before */
-    PLAN_REASON_UNREADABLE,       /* I10 */
-    PLAN_REASON_NO_HOME,          /* not confined by us: the kernel uses every CPU its mask allows */
-    PLAN_REASON_IDLE,             /* it hardly runs, and is not worth a home */
-    PLAN_REASON_NOT_OVERLOADED,   /* value: the longest wait of its threads; limit: WaitPermille */
-    PLAN_REASON_HOME_HAS_IDLE,    /* the kernel can still use an idle CPU at home */
+    PLAN_REASON_OBSERVE,
+    PLAN_REASON_TOO_YOUNG, /* value: age; limit: needed age, from MinAgeSec=; usec */
+    PLAN_REASON_FOREIGN_AFFINITY,
+    PLAN_REASON_REPINNED, /* yielded */
+    PLAN_REASON_PER_CPU,  /* I2 */
+    PLAN_REASON_CLASS,    /* I2 */
+    PLAN_REASON_DENIED,
+    PLAN_REASON_UNREADABLE, /* I10 */
+    PLAN_REASON_NO_HOME,
+    PLAN_REASON_IDLE,
+    PLAN_REASON_NOT_OVERLOADED, /* value: the longest wait of its threads; limit: WaitPermille */
+    PLAN_REASON_HOME_HAS_IDLE,
     PLAN_REASON_NO_IDLE_CPU,
     PLAN_REASON_STEAL_OFF,
-    PLAN_REASON_SCOPE,           /* there are idle CPUs, but beyond Scope= */
-    PLAN_REASON_NODE_LIMIT,      /* value: nodes; limit: NodeLimit= (P3, I8) */
-    PLAN_REASON_MAX_DISTANCE,    /* value: distance; limit: MaxDistance= (P3, I8) */
-    PLAN_REASON_IDLE_TOO_SHORT,  /* value: expected idle usec; limit: IdleCostRatio x action cost (P2) */
-    PLAN_REASON_RESIDENCY,       /* value: usec since its last move; limit: MinResidencySec= (P7, I7) */
-    PLAN_REASON_COOLDOWN,        /* the CPU was recalled a short time ago, mostly for its owner */
-    PLAN_REASON_LOCALITY,        /* veto; value: vetoes so far; limit: NiceTries (P7) */
-    PLAN_REASON_BACKOFF,         /* value: ticks left; limit: the present back-off (P7) */
-    PLAN_REASON_BUDGET,          /* actions, or searches for an idle CPU, of this tick (P7) */
-    PLAN_REASON_RATE_WORKLOAD,   /* cross-node bucket of the workload (I4) */
-    PLAN_REASON_RATE_HOST,       /* cross-node bucket of the host (I4) */
-    PLAN_REASON_CPUSET,          /* the idle CPUs are outside its cpuset (I1) */
-    PLAN_REASON_NO_CPUS,         /* Nodes= has no usable CPU inside the cpuset */
-    PLAN_REASON_REHEARSAL,       /* memory has no place on emulated nodes */
-    PLAN_REASON_FOLLOW_OFF,      /* Follow=no */
-    PLAN_REASON_EVIDENCE,        /* where its memory is now is unknown; value: age of last reading, usec */
-    PLAN_REASON_MEMORY_NEAR,     /* value: bytes elsewhere; limit: too little to be worth it (P18) */
-    PLAN_REASON_UNSETTLED,       /* value: usec at this home; limit: needed before interleaving (P17) */
-    PLAN_REASON_KERNEL_BALANCES, /* kernel.numa_balancing moves memory, and its users are not seen */
+    PLAN_REASON_SCOPE,
+    PLAN_REASON_NODE_LIMIT,     /* value: nodes; limit: NodeLimit= (P3, I8) */
+    PLAN_REASON_MAX_DISTANCE,   /* value: distance; limit: MaxDistance= (P3, I8) */
+    PLAN_REASON_IDLE_TOO_SHORT, /* value: expected idle usec; limit: IdleCostRatio x action cost (P2) */
+    PLAN_REASON_RESIDENCY,      /* value: usec since its last move; limit: MinResidencySec= (P7, I7) */
+    PLAN_REASON_COOLDOWN,       /* mostly recalled for its owner */
+    PLAN_REASON_LOCALITY,       /* veto; value: vetoes so far; limit: NiceTries (P7) */
+    PLAN_REASON_BACKOFF,        /* value: ticks left; limit: the present back-off (P7) */
+    PLAN_REASON_BUDGET,         /* P7 */
+    PLAN_REASON_RATE_WORKLOAD,  /* I4 */
+    PLAN_REASON_RATE_HOST,      /* I4 */
+    PLAN_REASON_CPUSET,         /* I1 */
+    PLAN_REASON_NO_CPUS,
+    PLAN_REASON_REHEARSAL,
+    PLAN_REASON_FOLLOW_OFF,
+    PLAN_REASON_EVIDENCE,    /* value: age of the last reading, usec; limit */
+    PLAN_REASON_MEMORY_NEAR, /* value: bytes elsewhere; limit: too few to be worth it (P18) */
+    PLAN_REASON_UNSETTLED,   /* value: usec at this home; limit: needed before interleaving (P17) */
+    PLAN_REASON_KERNEL_BALANCES,
     PLAN_REASON_MEMORY_PRESSURE, /* value: permille; limit: MaxPressure= (P19) */
     PLAN_REASON_HEADROOM,        /* value: bytes of room in its home; limit: least that is worth it (P19) */
     PLAN_REASON_BANDWIDTH,       /* value: B/s that its home could give it; limit: what it gets now (P15) */
-    PLAN_REASON_RATE_MEMORY,     /* another process of the workload uses up RateLimit= (P20, I5) */
+    PLAN_REASON_RATE_MEMORY,     /* P20, I5 */
     PLAN_REASON_MEMORY_EVEN,     /* value: bytes beyond a node's share; limit: too few to interleave (P17) */
     PLAN_REASON_FITS_NODE,       /* value: what it runs; limit: more than its memory's node can run (P17) */
-    PLAN_REASON_EVEN_OUT_OFF,    /* EvenOut=no */
-    PLAN_REASON_USE_AWAITED,     /* evidence of its use is awaited, and decides (P13, P15) */
-    PLAN_REASON_ALL_BUSY,        /* one thread, beside its memory, and no CPU is idle anywhere (P15) */
-    PLAN_REASON_MEMORY_BOUND,    /* value: bytes that somebody else bound; limit: too little to matter */
-    PLAN_REASON_POOLED,          /* its threads share all of its home (P11); value: their waiting; limit */
+    PLAN_REASON_EVEN_OUT_OFF,
+    PLAN_REASON_USE_AWAITED,  /* P13, P15 */
+    PLAN_REASON_ALL_BUSY,     /* one thread (P15) */
+    PLAN_REASON_MEMORY_BOUND, /* value: bytes that somebody else bound; limit: too few to matter */
+    PLAN_REASON_POOLED,       /* value: waiting of its threads; limit: too much (P11) */
     /* Why a group keeps its home, whatever the packing would choose; see PlannerStay. */
     PLAN_REASON_SETTLING,      /* value: usec since it got the home; limit: how long it is kept (P15, I7) */
-    PLAN_REASON_TO_AND_FRO,    /* it went back and forth; value: usec until it may move again (P7) */
+    PLAN_REASON_TO_AND_FRO,    /* value: usec until it may move again (P7) */
     PLAN_REASON_MEMORY_MOVING, /* value: bytes of processes with moves in flight; limit: too few (P15) */
-    PLAN_REASON_SLOWER,        /* together it was slower; value: nodes its memory lies on instead (P15) */
+    PLAN_REASON_SLOWER,        /* value: nodes its memory lies on instead (P15) */
     PLAN_REASON_CONVERGED,     /* value: share of its memory on its home's one node; limit (P16) */
     PLAN_REASON_MAX,
     PLAN_REASON_INVALID = -EINVAL,
