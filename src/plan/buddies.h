@@ -9,7 +9,7 @@
 #include "world/world.h"
 
 /* A thread that uses so much of its memory alone needs no buddy. In the first rounds more than half of what
- * four threads share looks as if each used it alone, because no other thread has been seen there yet. */
+ * four threads share looks private, because no other thread was seen there yet. */
 #define BUDDIES_PRIVATE_PERMILLE 750U
 
 typedef struct BuddySet {
@@ -37,11 +37,10 @@ uint32_t buddies_demand(const Task *task);
 void buddies_count(const World *world, CpuMask cpus, uint64_t *ret_cpus, uint64_t *ret_cores);
 
 /* Capacity of the largest of these nodes (NodeIx) for a set, permille of a CPU: its usable cores, while
- * `demand`, that of all threads to live on these nodes, is at most a third more than all cores there; else
- * its usable CPUs. Two threads on one core run at 0.6 of their speed each, which costs more than being away
- * from what they share. */
+ * `demand`, of all threads to live on these nodes, is at most a third more than all their cores; else its
+ * usable CPUs. Two threads on one core run at 0.6 of their speed each, which costs more than being away from
+ * what they share. */
 uint64_t buddies_largest(const World *world, CpuMask nodes, uint64_t demand);
 
-/* Whether a set with this demand fits such a capacity, with some percent of tolerance because both are
- * measured. */
+/* Whether a set with this demand fits, with some percent of tolerance because both numbers are measured. */
 bool buddies_fit(uint64_t demand, uint64_t capacity);

@@ -217,8 +217,8 @@ static void apply_gone(const Commit *c, const PlanAction *action, Process *proce
     }
 }
 
-/* Somebody else's mask was found. Which threads of a process had it will be seen when they are read again;
- * only threads already known to have the new mask are updated. */
+/* Somebody else's mask was found. Which threads of a process had it shows when they are read again; only
+ * threads already known to have the new mask are updated. */
 static void apply_foreign(Commit *c, const PlanAction *action, const Process *process, Task *tasks, size_t n)
 {
     if (action->kind == PLAN_KIND_RELEASE) {
@@ -364,8 +364,8 @@ static void commit_homes(const Commit *c, const PlanOutcome *outcomes)
     }
 }
 
-/* A thread that gets its first home node, or loses it, was not reassigned, unless it was spilled, which
- * changes its set. A first home node only delays the next trial without home nodes. */
+/* A thread that gets its first home node, or loses it, was not reassigned, unless it was spilled. A first
+ * home node only delays the next trial without home nodes. */
 static void commit_threads(const Commit *c)
 {
     for (size_t i = 0; i < c->plan->n_threads; i++) {

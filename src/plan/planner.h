@@ -19,13 +19,12 @@
 /* P1: a CPU on which threads wait this long is overloaded, when they do on two consecutive ticks. */
 #define OVERLOAD_WAIT_PERMILLE 250U
 
-/* The pass of a group ends after so many fruitless searches for a CPU. A search walks over the idle CPUs, and
- * what blocks the threads that wait most usually blocks the others too. */
+/* A pass ends after so many fruitless searches for a CPU. A search walks over the idle CPUs, and what blocks
+ * the threads that wait most usually blocks the others too. */
 #define STEAL_FAILURES_MAX PLAN_ACTIONS_PER_TICK
 
-/* Such searches in a tick for all groups together, fruitless or not: four for each action. Without this limit
- * a thousand small groups would each make theirs: with 100,000 threads in 2,000 groups on 1,024 CPUs a plan
- * took 400 ms. */
+/* Searches in a tick for all groups together, fruitless or not: four for each action. Without this limit,
+ * with 100,000 threads in 2,000 groups on 1,024 CPUs, a plan took 400 ms. */
 #define STEAL_SEARCHES_MAX 256U
 
 /* A group that changed its home so often within PingPongSec stays. */
@@ -249,8 +248,8 @@ typedef struct Planner {
 /* Zeroed working memory for the World's present size. Returns 0 or -ENOMEM. */
 int planner_prepare(Planner *p);
 
-/* How long threads have a home node each before a trial without, and how long the trial lasts. By then load
- * averages have forgotten what was before (LOAD_EWMA_NSEC). A choice of ours. */
+/* How long threads have home nodes before a trial without, and how long the trial lasts: load averages have
+ * then forgotten what was before (LOAD_EWMA_NSEC). A choice of ours. */
 #define PLANNER_POOL_USEC 2000000U
 
 #define MECHANISM_CONVERGE 11 /* P11 */
@@ -292,9 +291,8 @@ bool planner_placeable(const Policy *policy, const Process *process, const Task 
 /* Whether a release of its process reaches the task: the kernel did not refuse us, and its mask is known (I10). */
 bool planner_can_put_back(const Task *task);
 
-/* Marks a CPU as no longer lent. It counts as idle if it is, but this plan does not lend it again: the action
- * that takes it back may fail, and a lend must not depend on that. plan_commit() keeps it unlent for the rest
- * of this instant (I9). */
+/* Marks a CPU as not lent. It counts as idle if it is, but this plan does not lend it again: the action that
+ * takes it back may fail. plan_commit() keeps it unlent for the rest of this instant (I9). */
 void planner_take_back(Planner *p, CpuIx cpu);
 
 /* Distance from the nearest node of `nodes` to `node`; 0 when `nodes` is empty. */
@@ -309,10 +307,10 @@ uint32_t planner_allowed_imbalance(const Topology *topology);
  * 5.18, P5). */
 bool planner_presses(const Topology *topology, CpuMask cpus, CpuMask nodes, uint64_t permille);
 
-/* Whether threads and memory are left to the kernel where there is a choice of nodes: the kernel balances
- * (kernel.numa_balancing), and which thread uses which memory cannot be seen here, though the kernel sees it,
- * or does not decide (Mode=interleave). Otherwise the daemon acts beside the kernel as without it. `hidden`:
- * the use of some process concerned cannot be seen. */
+/* Whether threads and memory are left to the kernel where there is a choice of nodes: it balances
+ * (kernel.numa_balancing), and which thread uses which memory is seen by it but not here, or does not decide
+ * (Mode=interleave). Else the daemon acts beside the kernel as without it. `hidden`: the use of some process
+ * concerned is not seen. */
 bool planner_is_kernels(const World *world, const Policy *policy, bool hidden);
 
 /* overload.c: P1 */
@@ -342,15 +340,15 @@ int home_nodes_of_policy(const Topology *topology, const Policy *policy, hwloc_b
 
 /* Adds to PlannerGroup the demand of one of its threads, and how it uses memory. */
 void demand_gather(const World *world, const Group *group, PlannerGroup *g, const Task *task);
-/* Adds to each group what few of its threads share (buddies_are_few()) that fit a node. After demand_gather()
- * of all threads. Writes PlanScratch.nodes and .sets. Returns 0 or -ENOMEM. */
+/* Adds to each group what few of its threads (buddies_are_few()) that fit a node share. After demand_gather()
+ * of all. Writes PlanScratch.nodes and .sets. Returns 0 or -ENOMEM. */
 int demand_gather_few(Planner *p);
 /* The demand of a group, with its peaks held for a while; permille of a CPU. */
 uint64_t demand_held(const Group *group);
 /* The part of it that the CPUs of its cpuset can give. */
 uint64_t demand_given(const Planner *p, size_t index);
-/* The demand of all groups, and what the machine can give. If the demand is larger, every group gets less
- * wherever it runs, and a home need not hold more than that. */
+/* The demand of all groups, and what the machine can give. If that is less, every group gets less wherever it
+ * runs, and a home need not hold more. */
 typedef struct DemandShare {
     uint64_t demands, capacity; /* permille */
 } DemandShare;
@@ -433,7 +431,7 @@ typedef struct NearestFind {
 NearestSeeker nearest_seeker(const Planner *p, size_t task_index);
 
 /* The nearest donor the thread may have, or why it may not have the nearest. Without `cross_node` only donors
- * on the nodes of its home, or on its home node, are considered. */
+ * on its home, or home node, count. */
 NearestFind nearest_find(const Planner *p, const NearestSeeker *seeker, bool cross_node);
 
 /* The same find, with a reason why not. */

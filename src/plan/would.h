@@ -33,14 +33,14 @@ bool would_observes(const World *world, const PolicySet *policies, const PlanLim
 /* Computes anew what acting would do. `world` is not changed. Returns 0 or -ENOMEM. */
 int would_compute(Would *would, const World *world, const PolicySet *policies, const PlanLimits *limits);
 
-/* Notes in Group.wish_nodes where observed groups would live, for the time when they are placed. Returns 0 or
+/* Notes in Group.wish_nodes where observed groups would live, for when they are placed. Returns 0 or
  * -ENOMEM. */
 int would_wish(const Would *would, World *world, const PolicySet *policies, const PlanLimits *limits);
 
-/* The share of a process's memory that is on the node of the thread, in permille, averaged over its threads.
- * `now`: by the CPUs they ran on last. `then`: with the threads spread evenly over the home of `group`, and
- * the memory where it is or, with `follows`, spread evenly over that home too. WOULD_UNKNOWN: nothing is
- * known of its memory, or none of its threads runs. */
+/* The share of a process's memory that is local, in permille, averaged over its threads. `now`: by the CPUs
+ * they ran on last. `then`: with the threads spread evenly over the home of `group`, and the memory where it
+ * is or, with `follows`, spread evenly there too. WOULD_UNKNOWN: nothing is known of its memory, or none of
+ * its threads runs. */
 #define WOULD_UNKNOWN UINT32_MAX
 uint32_t would_local_now(const World *world, const Process *process);
 uint32_t would_local_then(const World *world, const Process *process, const Group *group, bool follows);
@@ -69,7 +69,7 @@ typedef struct WouldGain {
 } WouldGain;
 
 /* Estimates the gain at the home of `group`, as would_local_then(). Without a home the process stays where it
- * is, or, with `spreads`, each thread may get a node with the memory it uses. False: nothing is known of its
+ * is, or, with `spreads`, each thread may get a node with its memory. False: nothing is known of its
  * memory. */
 bool would_gain(const World *world, const Process *process, const Group *group, bool follows, bool spreads,
                 const WouldNow *now, WouldGain *ret);

@@ -5,8 +5,8 @@
  *
  * Sixteen threads that share everything become one set gradually. After a round or two most have a buddy, but
  * not all are tied together, and five of them may look like a set that fits a node. A true set shares
- * everything within; five of sixteen, a third. So a set is believed if it has not changed for a round, and
- * shared three quarters within in that round. */
+ * everything within; five of sixteen, a third. So a set is believed if it has not changed for a round in
+ * which it shared three quarters within. */
 
 #include "world/touches.h"
 
@@ -65,10 +65,10 @@ static void fold_thread(TouchThread *thread)
     }
 }
 
-/* The buddy of a thread, if it shares enough with it, compared with any other thread; else the thread before
- * it that it shares most with; NULL: it shares too little with each. All threads of a program meet in a block
- * or two, which would tie the first of each set to a thread before it and make all one set. So a block counts
- * less, the more threads use it. */
+/* The buddy of a thread, if it shares enough with it compared with any other; else the earlier thread it
+ * shares most with; NULL: too little with each. All threads of a program meet in a block or two, which would
+ * tie the first of each set to an earlier thread and make all one set. So a block counts less, the more
+ * threads use it. */
 static const TouchThread *tied_to(Touches *touches, const TouchThread *thread)
 {
     const TouchOwner *best = NULL;

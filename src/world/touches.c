@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The samples of a round are collected, sorted by block, and merged with the blocks in one walk over both.
- * That needs no hash table, and the result does not depend on the order in which rings were read.
+/* The samples of a round are collected, sorted by block, and merged with the blocks in one walk over both: no
+ * hash table, and the result does not depend on the order in which rings were read.
  *
  * Worked example: two threads write all of one huge page all the time; the one that comes first after the
  * page was protected gives the sample. In the rounds A, B, B the weights are A 512; A 256, B 512; A 128, B
- * 768. B has 857 permille and owns the page for now. After another round A, A has 512 + 64 of 960: shared. A
- * page used by A alone has A, A, A: 512, 768, 896, all of it. With twenty such pages, half of the shared ones
- * look owned after three rounds, and overlap is 500 permille, not 0.
+ * 768. B has 857 permille and owns the page for now. After another A, that has 512 + 64 of 960: shared. A
+ * page of A alone has 512, 768, 896, all of it. With twenty such pages, half of the shared ones look owned
+ * after three rounds, and overlap is 500 permille, not 0.
  *
- * What it does badly: if the samples are of writes, they contain no reads, so a block that many threads read
- * and one writes looks private. */
+ * What it does badly: samples of writes contain no reads, so a block that many threads read and one writes
+ * looks private. */
 
 #include "world/touches.h"
 
@@ -20,9 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The private part of all threads counts as a prior for each, with the weight of so many blocks. With four, a
- * main thread that hardly does anything seemed to have memory of its own in the lab; with none, threads
- * became known one after the other, and memory moved twice (S-APART). */
+/* The private part of all threads is a prior for each, with the weight of so many blocks. With four, an idle
+ * main thread seemed to have memory of its own in the lab; with none, threads became known one after the
+ * other, and memory moved twice (S-APART). */
 #define PRIOR_BLOCKS 2
 
 /* Fewer blocks accessed again say nothing about sharing. A choice of ours, as for the samples of a thread. */
@@ -491,11 +491,11 @@ static double private_part(const Touches *touches)
     return all >= (uint64_t)AGAIN_MIN * AVERAGE_BLOCK ? (double)own / (double)all : -1;
 }
 
-/* A lower bound of the private part of a thread's use, in permille: the part of the blocks it accessed again
- * at which no other thread is remembered, less one standard deviation (E. B. Wilson's interval). `part` is
- * that of all threads, and counts like PRIOR_BLOCKS blocks. If two threads share everything, each is alone at
- * half of the blocks after two rounds, and at hardly any after ten. If nothing is shared, the bound is n of n
- * + 1 blocks. */
+/* A lower bound of the private part of a thread's use, in permille: the part of the blocks accessed again at
+ * which no other thread is remembered, less one standard deviation (E. B. Wilson's interval). `part` is that
+ * of all threads, and counts like PRIOR_BLOCKS blocks. Of two threads that share everything, each is alone at
+ * half of the blocks after two rounds, and at hardly any after ten. If nothing is shared, it is n of n + 1
+ * blocks. */
 static uint32_t private_permille(const TouchThread *thread, double part)
 {
     const Buddy *buddy = &thread->buddy;

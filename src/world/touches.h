@@ -20,27 +20,26 @@
 #define TOUCHES_BLOCK_BYTES (2ULL << 20)
 #define TOUCHES_ROUND       512U /* small pages in a block */
 
-/* Limits of one table: blocks (128 GiB of accessed memory in 6 MiB), threads, and samples of one round. What
- * exceeds them is counted and left out. */
+/* Limits of one table: blocks (128 GiB of accessed memory in 6 MiB), threads, and samples of a round. The
+ * excess is counted and dropped. */
 #define TOUCHES_BLOCKS_MAX  65536U
 #define TOUCHES_THREADS_MAX 4096U
 #define TOUCHES_SAMPLES_MAX 65536U
 
-/* Owners remembered of a block; of others only the sum of their weights is kept. A huge page has one sample
- * in a round, and weights halve, so not many more owners could be told apart. */
+/* Owners remembered of a block; of others only the sum of weights is kept. A huge page has one sample in a
+ * round, and weights halve, so not many more could be told apart. */
 #define TOUCHES_OWNERS 8U
 
-/* Other owners that have at most one part in so many of a block's weights do not count: one round of another
- * thread has less after eight rounds. Three rounds of the same thread are not enough: of two sharers, one has
- * them every fourth time. */
+/* Other owners with at most one part in so many of the weights do not count: one round of another thread
+ * fades below that after eight. Three rounds of one thread are not enough: of two sharers one has them every
+ * fourth time. */
 #define TOUCHES_MAY_DIFFER 256U
 
 /* A block that was not accessed in so many rounds is forgotten. */
 #define TOUCHES_ROUNDS_KEPT 32U
 
-/* Three rounds tell private memory from shared, and fewer samples of a thread say nothing about it: measured
- * on threads that share everything and on threads that share nothing. A thread with 85 % of a block's weights
- * owns the block. */
+/* Three rounds tell private from shared memory, and fewer samples of a thread say nothing: measured on
+ * threads that share all, and on threads that share nothing. 85 % of the weights own a block. */
 #define TOUCHES_ROUNDS_MIN     3U
 #define TOUCHES_SAMPLES_MIN    6U
 #define TOUCHES_OWNED_PERMILLE 850U
@@ -72,22 +71,22 @@ typedef struct TouchThread {
     NodeIx preferred;   /* the kernel's choice, if its own faults are the evidence; NODE_NONE: none */
     uint64_t n_samples; /* since it was added or forgotten */
     uint64_t n_blocks;  /* sum over rounds of the blocks it accessed, likewise */
-    /* `node`: where it ran in all its samples, for `node_rounds` rounds in a row that had any, since round
-     * `node_since`; NODE_NONE: several nodes, or not known. `main_node`: the one node that may have more than
-     * half of its samples of the last such round. */
+    /* `node`: where it ran in all samples of `node_rounds` rounds in a row that had any, from round
+     * `node_since` on; NODE_NONE: several, or not known. `main_node`: the one node that may have more than
+     * half of the samples of the last such round. */
     NodeIx node, main_node;
     uint32_t node_rounds, node_since;
-    /* In the present round: the candidate for `main_node`, and its lead in samples; whether there are
-     * samples, and from several nodes. */
+    /* In this round: the candidate for `main_node` and its lead in samples; whether there are samples, and
+     * from several nodes. */
     NodeIx round_node;
     uint32_t round_lead;
     bool seen, wanders;
     uint64_t now[FAULTS_KIND_MAX]; /* in the present round, of blocks whose last user is known */
     uint64_t own_now;              /* the private ones of blocks where no other user is remembered */
     uint64_t own_average;          /* of own_now, per round, as Buddy.private_average */
-    /* Its set as of the last round, named by the set's first thread: the thread itself, its buddy or the
-     * thread before it that it shares most with, that one's, and so on. What it shared within its set and
-     * beyond it: in the present round, and on average since the set last changed; each round keeps 3/4. */
+    /* Its set as of the last round, named by its first thread: the thread, its buddy or the earlier thread it
+     * shares most with, that one's, and so on. Sharing within the set and beyond it: in this round, and on
+     * average since the set last changed; each round keeps 3/4. */
     pid_t set;
     uint64_t within_now, beyond_now, within, beyond;
     TouchOwner partners[TOUCHES_PARTNERS]; /* in no order; tid 0: none */
@@ -128,8 +127,8 @@ int touches_add_thread(Touches *touches, TaskKey key);
 int touches_remove_thread(Touches *touches, pid_t tid);
 TouchThread *touches_thread(Touches *touches, pid_t tid);
 
-/* What is known of a set. If many threads share everything and some are not known yet, a few look like a set
- * of their own, until they are seen to share with others, too. */
+/* What is known of a set. If many threads share everything and some are not known yet, a few look like a set,
+ * until they are seen to share with others, too. */
 typedef enum TouchSet {
     TOUCH_SET_NEW,    /* nothing, since it last changed */
     TOUCH_SET_CLOSED, /* at least three quarters of what it shares are shared within; once closed, half */
@@ -138,15 +137,14 @@ typedef enum TouchSet {
     TOUCH_SET_INVALID = -EINVAL,
 } TouchSet;
 
-/* For touches.c. Note how much a thread shared with another, divided by the number of users; forget a thread
- * that ends as a partner of others, because its tid may be reused; and find the sets anew, after buddies are
- * known. */
+/* For touches.c: note how much a thread shared with another, divided by the number of users; forget a thread
+ * that ends as a partner, because its tid may be reused; find the sets anew, once buddies are known. */
 void touches_add_partner(TouchThread *thread, const TouchThread *other, uint32_t weight);
 void touches_forget_partner(Touches *touches, pid_t tid);
 void touches_fold_sets(Touches *touches);
 
-/* For touches.c. Note where a thread ran in `n` samples from `from` on; end a round; and write what is known
- * of it into `stay`, with `now_usec` if that is new. */
+/* For touches.c: note where a thread ran in `n` samples from `from` on; end a round; and write the result
+ * into `stay`, with `now_usec` if it is new. */
 void touches_note_node(const Touches *touches, TouchThread *thread, size_t from, size_t n);
 void touches_fold_node(const Touches *touches, TouchThread *thread);
 void touches_tell_node(const TouchThread *thread, TaskStay *stay, uint64_t now_usec);
@@ -155,21 +153,21 @@ void touches_tell_node(const TouchThread *thread, TaskStay *stay, uint64_t now_u
  * none. */
 const TouchThread *touches_set(const Touches *touches, pid_t tid, TouchSet *ret);
 
-/* Forgets what a thread did, when its work begins or ends: a thread that accessed everything first would hide
- * the real users for seconds. 0, or -ENOENT: there is no such thread. */
+/* Forgets what a thread did, when its work begins or ends: one that accessed everything first would hide the
+ * real users for seconds. 0, or -ENOENT. */
 int touches_forget_thread(Touches *touches, pid_t tid);
 
 /* Adds a sample of the present round. 0 (also when it was left out), or -ENOMEM. */
 int touches_add(Touches *touches, const Touch *touch);
 
 /* Adds blocks for the samples of the round, without a node, and sets the `address` of each sampled block.
- * After that the caller sets the nodes of all blocks: a block may have moved since the last round, or become
- * resident. 0; or -ENOMEM, and the round's samples are lost. */
+ * Then the caller sets the nodes of all blocks, which may have moved or become resident since the last round.
+ * 0; or -ENOMEM, and the samples are lost. */
 int touches_gather(Touches *touches);
 
 /* Counts the round after touches_gather(), and ends it. An access is private if no other thread accessed the
- * block in this round or last before it. Only blocks with a known node count in the faults of threads. A
- * round without samples changes nothing. Returns whether there were samples. */
+ * block in this round or last before it. Only blocks with a known node count in the faults of threads.
+ * Returns false, and changes nothing, if there were no samples. */
 bool touches_fold(Touches *touches);
 
 /* The sum of the weights of all users. */
@@ -178,9 +176,8 @@ uint64_t touches_weight(const TouchBlock *block);
 /* The thread that owns the block; 0: it has been accessed in too few rounds, or is shared. */
 pid_t touches_owner(const TouchBlock *block);
 
-/* Whether a thread besides its first owner was seen there in about the last seven rounds. touches_owner()
- * follows a change of users sooner, but is mistaken if by chance the same one of two sharers comes first
- * three times in a row; this is not. */
+/* Whether a thread besides the first owner was seen in about the last seven rounds. touches_owner() follows a
+ * change of users sooner, but errs if by chance one of two sharers comes first three times in a row. */
 bool touches_shared(const TouchBlock *block);
 
 typedef struct TouchesSummary {
@@ -193,12 +190,12 @@ typedef struct TouchesSummary {
 
 TouchesSummary touches_summary(const Touches *touches);
 
-/* The class of a thread from all its blocks; unknown if it has too few samples: a thread that follows another
- * in step through memory never faults, which does not make it private. */
+/* The class of a thread from all its blocks. Unknown with too few samples: a thread that follows another in
+ * step never faults, and is not private for that. */
 BuddyClass touches_thread_class(const TouchThread *thread);
 
-/* Sets Task.use of the threads that the World has, too. A thread with too few samples keeps what was known
- * before, except where it stays; so do all until enough blocks were accessed in two rounds. 0 or -ENOMEM. */
+/* Sets Task.use of the threads that the World has. With too few samples a thread keeps what was known, except
+ * where it stays; so do all until enough blocks were accessed in two rounds. 0 or -ENOMEM. */
 int touches_tell(const Touches *touches, World *world, uint64_t now_usec);
 
 /* Whether orders and limits hold; for tests. */

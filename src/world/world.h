@@ -157,8 +157,8 @@ typedef struct Process {
     uint64_t node_bytes_usec; /* when that was measured; 0 exactly when it is not known */
     uint64_t bound_bytes;     /* the part of it with a memory policy that names nodes */
     uint64_t grown_bytes;     /* its growth since the measurement before */
-    /* Upper bound of waiting for memory, of the time its threads run in user mode, from processor counters in
-     * an interval that began at `stall_usec` (plan/scan/stall.h); 0: not known. The next count is due at
+    /* Upper bound of waiting for memory, of its time in user mode, from processor counters in an interval
+     * that began at `stall_usec` (plan/scan/stall.h); 0: not known. The next count is due at
      * `stall_due_usec`. */
     uint16_t stall_permille;
     uint16_t ipc_permille; /* instructions per cycle in that interval */
@@ -167,8 +167,7 @@ typedef struct Process {
     MemoryMove memory;
     MemoryGather gather;
     bool memory_awaited; /* residency is being read for the first time, and known a moment later */
-    /* Evidence of which thread uses which part is being gathered, or would be; until then it is not spread
-     * over several nodes. */
+    /* Evidence of its use is being gathered, or would be; until then it is not spread over several nodes. */
     bool use_awaited;
     bool write_fails; /* write faults were tried with it, in vain */
     bool use_hidden;  /* its use cannot be seen: for that reason, or because too many processes are watched */
@@ -188,9 +187,9 @@ typedef struct Group {
     const char *key;    /* "" for the whole workload, a cgroup path, or a pid in decimal */
     CpuMask home;       /* CPUs of its home nodes; NULL: it has none and is not confined */
     CpuMask home_nodes; /* NodeIx bitmap; NULL exactly when home is */
-    /* Of a group that is only observed, where acting would place it; NodeIx. Once the group is placed, its
-     * first home is there unless another is clearly better, so that what was announced is what is done. NULL:
-     * nothing was announced, or the group has got a home since. */
+    /* Where acting would place a group that is only observed; NodeIx. Once it is placed, its first home is
+     * there unless another is clearly better, so that what was announced is done. NULL: nothing was
+     * announced, or it has got a home since. */
     CpuMask wish_nodes;
     uint64_t first_seen_usec;
     uint64_t last_home_usec;       /* when the home last changed; 0: never, or free to change again */
@@ -330,9 +329,9 @@ DEFINE_CLEANUP(World *, world_free)
 /* A World with the same contents and nothing in common with the original. Returns 0 or -ENOMEM. */
 int world_copy(const World *world, World **ret);
 
-/* Drops tasks, processes (with all their tasks) and groups that are gone, groups without processes, and
- * strings and masks that the World no longer holds. Leases of dropped tasks end, and sums are recomputed.
- * Indices change, keys do not. Call between ticks only. Returns 0 or -ENOMEM (World unchanged). */
+/* Drops what is gone: tasks, processes with their tasks, groups, groups without processes, and strings and
+ * masks no longer held. Leases of dropped tasks end, and sums are recomputed. Indices change, keys do not.
+ * Call between ticks only. Returns 0 or -ENOMEM (World unchanged). */
 int world_compact(World *world);
 
 /* Add an entry in its sorted place; later indices move up, and references to them inside the World follow.
