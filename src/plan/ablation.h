@@ -20,7 +20,7 @@ typedef enum AblationRule {
     ABLATION_BOUND,         /* P15: groups bound by somebody else count on their CPUs */
     ABLATION_REACH,         /* P15: they, and groups in a cpuset, take no more than these CPUs give */
     ABLATION_FAIR_SHARE,    /* P15: on a full machine every demand is reduced */
-    ABLATION_PAUSES,        /* P15: threads that pause at times want more CPUs than on average */
+    ABLATION_PAUSES,        /* P15: threads that pause want more CPUs at times than on average */
     ABLATION_ALONE,         /* P5, P14: memory used alone presses on a node; its users may be apart */
     ABLATION_TRAFFIC,       /* P15: groups that want more than a node's bandwidth are divided */
     ABLATION_SLOWER,        /* P15, P18: memory brought together in vain goes back to where it lay */

@@ -8,7 +8,7 @@
 #include "plan/ablation.h"
 #include "world/world.h"
 
-/* A thread that uses so much of its memory alone needs no buddy. In the first rounds more than half of what
+/* A thread with this much of its use on memory of its own needs no buddy. In the first rounds more than half of what
  * four threads share looks private, because no other thread was seen there yet. */
 #define BUDDIES_PRIVATE_PERMILLE 750U
 

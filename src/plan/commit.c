@@ -464,7 +464,7 @@ static bool ends_home(const PlanAction *action)
            action->rule != PLAN_RULE_HOME_GONE;
 }
 
-/* Takes the home from released groups without a thread that still has a mask of ours. */
+/* Takes the home from released groups once none of their threads has a mask of ours. */
 static int forget_homes(const Commit *c)
 {
     CLEANUP_FREE bool *ours = calloc(MAX(c->world->n_groups, (size_t)1), sizeof(*ours));

@@ -85,7 +85,7 @@ typedef enum PlanReason {
     PLAN_REASON_MAX_DISTANCE,   /* value: distance; limit: MaxDistance= (P3, I8) */
     PLAN_REASON_IDLE_TOO_SHORT, /* value: expected idle usec; limit: IdleCostRatio x action cost (P2) */
     PLAN_REASON_RESIDENCY,      /* value: usec since its last move; limit: MinResidencySec= (P7, I7) */
-    PLAN_REASON_COOLDOWN,       /* mostly recalled for its owner */
+    PLAN_REASON_COOLDOWN,       /* the CPU was recalled a short time ago, mostly for its owner */
     PLAN_REASON_LOCALITY,       /* veto; value: vetoes so far; limit: NiceTries (P7) */
     PLAN_REASON_BACKOFF,        /* value: ticks left; limit: the present back-off (P7) */
     PLAN_REASON_BUDGET,         /* P7 */
@@ -95,7 +95,7 @@ typedef enum PlanReason {
     PLAN_REASON_NO_CPUS,
     PLAN_REASON_REHEARSAL,
     PLAN_REASON_FOLLOW_OFF,
-    PLAN_REASON_EVIDENCE,    /* value: age of the last reading, usec; limit */
+    PLAN_REASON_EVIDENCE,    /* value: age of the last reading; limit: EVIDENCE_USEC (follow.c); usec */
     PLAN_REASON_MEMORY_NEAR, /* value: bytes elsewhere; limit: too few to be worth it (P18) */
     PLAN_REASON_UNSETTLED,   /* value: usec at this home; limit: needed before interleaving (P17) */
     PLAN_REASON_KERNEL_BALANCES,
@@ -107,15 +107,15 @@ typedef enum PlanReason {
     PLAN_REASON_FITS_NODE,       /* value: what it runs; limit: more than its memory's node can run (P17) */
     PLAN_REASON_EVEN_OUT_OFF,
     PLAN_REASON_USE_AWAITED,  /* P13, P15 */
-    PLAN_REASON_ALL_BUSY,     /* one thread (P15) */
+    PLAN_REASON_ALL_BUSY,     /* a group of one thread, beside its memory (P15) */
     PLAN_REASON_MEMORY_BOUND, /* value: bytes that somebody else bound; limit: too few to matter */
-    PLAN_REASON_POOLED,       /* value: waiting of its threads; limit: too much (P11) */
+    PLAN_REASON_POOLED,       /* value: share of time that its threads wait; limit: too much (P11) */
     /* Why a group keeps its home, whatever the packing would choose; see PlannerStay. */
     PLAN_REASON_SETTLING,      /* value: usec since it got the home; limit: how long it is kept (P15, I7) */
     PLAN_REASON_TO_AND_FRO,    /* value: usec until it may move again (P7) */
     PLAN_REASON_MEMORY_MOVING, /* value: bytes of processes with moves in flight; limit: too few (P15) */
-    PLAN_REASON_SLOWER,        /* value: nodes its memory lies on instead (P15) */
-    PLAN_REASON_CONVERGED,     /* value: share of its memory on its home's one node; limit (P16) */
+    PLAN_REASON_SLOWER,        /* value: how many nodes its memory lies on instead (P15) */
+    PLAN_REASON_CONVERGED,     /* value: share of its memory on its home's node; limit: least to stay (P16) */
     PLAN_REASON_MAX,
     PLAN_REASON_INVALID = -EINVAL,
 } PlanReason;
@@ -132,7 +132,7 @@ typedef struct PlanMemory {
     CpuMask help;   /* those of `from` whose CPUs may help to copy; NULL: none */
     bool stripe;    /* also moves what already lies on one of `to` (P17); else that stays */
     uint64_t bytes; /* misplaced, or beyond a node's share, as far as is known */
-    uint64_t reserve_bytes, rate_bytes; /* P19: stay free on each node; P20: a second, to each node */
+    uint64_t reserve_bytes, rate_bytes; /* P19: stay free on each node; P20: most per second and node */
     uint32_t headroom_percent;          /* P19: of each node, stays free in addition */
     int nice;                           /* of the mover's threads */
     bool shared;                        /* also pages that other processes map */
@@ -158,7 +158,7 @@ typedef struct PlanAction {
     CpuIx cpu;           /* LEND, RECALL, PUSH: the CPU concerned */
     CpuIx from_cpu;      /* PUSH: where the thread runs; if it has left that CPU, nothing is done */
     bool cross_node;     /* LEND: outside the thread's home or home node. PUSH: always */
-    uint32_t distance;   /* LEND: from where it ran last, or its home. PUSH: likewise. 10: same node */
+    uint32_t distance;   /* from where it ran last; LEND: from its home if that is not known. 10: same node */
     uint64_t lease_usec; /* LEND */
     PlanMemory memory;   /* MOVE_PAGES */
     uint32_t value;      /* the number that decided, in the unit of the rule (numbers.c) */
@@ -188,7 +188,7 @@ typedef struct PlanHome {
     uint64_t group_id;
     CpuMask home; /* CPUs; NULL: it roams */
     CpuMask home_nodes;
-    uint32_t wait_permille;   /* present waiting of its threads, of the CPU time they want */
+    uint32_t wait_permille;   /* present waiting of its threads, as a share of the CPU time they want */
     uint32_t others_permille; /* the same of all other groups */
     bool guessed;             /* the location of its memory was not known */
     bool judged;              /* not a new home: the present one has proved to be no worse than the last */
@@ -207,12 +207,12 @@ typedef struct PlanPool {
     uint64_t group_id;
     uint64_t until_usec;      /* 0: its threads have home nodes again */
     uint64_t next_usec;       /* no other trial before */
-    uint32_t before_permille; /* of a trial: their waiting with home nodes, of what they want; else 0 */
+    uint32_t before_permille; /* in a trial: waiting before it, as PlanHome.wait_permille; else 0 */
     uint32_t others_permille; /* the same of all other groups */
     uint64_t progress;        /* and the speed of the group (plan/scan/stall.h); 0: not known */
 } PlanPool;
 
-/* A group that has converged on its home, or has ceased to be (P16); plan_commit() keeps it. */
+/* A group that has converged on its home, or is no longer converged (P16); plan_commit() keeps it. */
 typedef struct PlanFreeze {
     uint64_t group_id;
     bool frozen;
@@ -241,7 +241,7 @@ typedef struct Plan {
     size_t n_freezes, freezes_capacity;
     bool pressed;       /* threads wait, a lease runs, or a first home is near: keep the fast tick */
     bool full;          /* pressed only because threads wait, and no CPU is idle: no tick would help */
-    uint32_t n_waiting; /* whole CPUs that groups wait for at their homes, of groups that may borrow */
+    uint32_t n_waiting; /* CPUs that groups which may borrow wait for at home, rounded down */
     bool may_borrow;    /* some group could be lent a CPU: pressure is worth a tick */
     bool settled;       /* homes were considered; nothing about them changed, and nothing is awaited */
     uint32_t n_overloaded, n_idle; /* CPUs (P1) */
@@ -278,8 +278,9 @@ typedef struct PlanUse {
 int plan_follow_use(World *world, const PolicySet *policies, const PlanLimits *limits, const PlanUse *uses,
                     size_t n, Plan *ret);
 
-/* Plans to undo everything done to one workload, or to all of them (WORKLOAD_NONE), under the given rule, in
- * the same way. The caller pauses the workload, or the next plan places it again. */
+/* Plans to undo everything done to one workload, or to all of them (WORKLOAD_NONE), under the given rule. This plan,
+ * too, is carried out and committed like any other. The caller pauses the workload, or the next plan places it
+ * again. Returns 0 or -ENOMEM. */
 int plan_release(World *world, WorkloadIx workload, PlanRule rule, Plan *ret);
 
 /* What became of one action; made by act, folded back by plan_commit(). */

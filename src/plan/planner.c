@@ -224,7 +224,7 @@ uint32_t planner_distance(const Topology *topology, CpuMask nodes, NodeIx node)
     return nearest;
 }
 
-/* One in so many CPUs may press on the memory of their nodes. */
+/* One CPU in this many may press on the memory of their nodes. */
 #define PRESSES_PART 4U
 
 /* The allowed imbalance is at most this part of a node's CPUs. A choice of ours: where each CPU or two has a

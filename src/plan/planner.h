@@ -19,7 +19,7 @@
 /* P1: a CPU on which threads wait this long is overloaded, when they do on two consecutive ticks. */
 #define OVERLOAD_WAIT_PERMILLE 250U
 
-/* A pass ends after so many fruitless searches for a CPU. A search walks over the idle CPUs, and what blocks
+/* A pass ends after this many fruitless searches for a CPU. A search walks over the idle CPUs, and what blocks
  * the threads that wait most usually blocks the others too. */
 #define STEAL_FAILURES_MAX PLAN_ACTIONS_PER_TICK
 
@@ -27,7 +27,7 @@
  * with 100,000 threads in 2,000 groups on 1,024 CPUs, a plan took 400 ms. */
 #define STEAL_SEARCHES_MAX 256U
 
-/* A group that changed its home so often within PingPongSec stays. */
+/* A group that changed its home this often within PingPongSec stays. */
 #define PLANNER_CHANGES_MAX 4U
 
 /* Waiting that grew by more than this, as a share of the CPU time wanted, is worse; less is noise. */
@@ -42,10 +42,10 @@ typedef struct PlannerCpu {
     bool idle;                       /* P1, and not lent */
     bool cooling;                    /* taken back a short time ago, or by this plan */
     bool claimed;                    /* in the home of a thread just sent back there, which may use it */
-    bool owned;                      /* in the home of a group whose own threads wait */
+    bool owned;                      /* in the home, or the home node, of threads that wait */
     uint16_t n_cpus, n_idle, n_busy; /* CPUs of the core with this number (push.c) */
     uint64_t bound_want;             /* by threads of bound groups, in thousandths of a permille */
-    uint32_t wait_others;            /* of sampled tasks that ran here last, except its borrower; permille */
+    uint32_t wait_others;            /* sum over sampled tasks last run here, except its borrower; permille */
 } PlannerCpu;
 
 typedef struct PlannerWorkload {
@@ -84,12 +84,12 @@ typedef struct PlannerGroup {
     /* choose.c, on slow ticks. Sums over its threads, permille of a CPU: */
     uint32_t n_placeable;
     uint64_t threads_permille;  /* average demand */
-    uint64_t steady_permille;   /* the part of it by threads that run all the time */
-    uint64_t seen_permille;     /* the part of it by threads whose memory use is seen */
-    uint64_t alone_permille;    /* of `seen`, accesses to memory that one thread uses alone */
-    uint64_t sorted_permille;   /* of `alone`, accesses to memory that lies on one node for each thread */
-    uint64_t few_permille;      /* of `seen`, accesses to memory shared by few threads that fit a node */
-    uint32_t variance_permille; /* of the number of its threads that want a CPU at an instant */
+    uint64_t steady_permille;   /* part of threads_permille, by threads that run all the time */
+    uint64_t seen_permille;     /* part of threads_permille, by threads whose memory use is seen */
+    uint64_t alone_permille;    /* part of seen_permille: with memory that one thread uses alone */
+    uint64_t sorted_permille;   /* part of alone_permille: with each thread's memory on one node */
+    uint64_t few_permille;      /* part of seen_permille: with memory shared by few threads that fit a node */
+    uint32_t variance_permille; /* of the number of its threads that want a CPU at an instant; permille */
     uint64_t begun_permille;    /* expected in addition, of threads that began to run within this tick */
     uint32_t n_fresh;           /* threads without any measurement yet */
     PackNodes allowed, chosen;
@@ -100,16 +100,16 @@ typedef struct PlannerGroup {
     bool cpusets_differ, cpuset_known;
     uint64_t newest_usec;     /* when its newest process was first seen */
     uint64_t waits_mean;      /* the waiting in Group.want_permille */
-    uint32_t wait_permille;   /* its share of that */
+    uint32_t wait_permille;   /* waits_mean as a share of Group.want_permille */
     uint32_t others_permille; /* the same of all other groups */
     /* Sums over its processes: CPU time, and CPU time times Process.stall_permille and times .traffic_mb. */
     uint64_t stall_weight, stall_sum, traffic_sum;
     bool memory_known;
     uint64_t known_bytes, moving_bytes; /* its memory, and that of processes with memory in flight */
     bool moves;                         /* much of it is in flight */
-    bool awaits_memory;                 /* where some of its memory lies will be known soon */
-    bool awaits_use;                    /* and who uses it, which lies on several nodes */
-    bool use_hidden;                    /* who uses it will never be seen, for some process */
+    bool awaits_memory;                 /* it will be known soon where some of its memory lies */
+    bool awaits_use;                    /* and which threads use it, since it lies on several nodes */
+    bool use_hidden;                    /* of some process it is never seen which threads use its memory */
     bool put_off;                       /* its first home must wait */
     PlanReason put_off_for;             /* and why */
     PlannerStay stay;
@@ -117,7 +117,7 @@ typedef struct PlannerGroup {
     bool reverts;               /* its last change of home proved to be for the worse */
     bool judged;                /* it proved not to be */
     uint64_t back_weight;       /* the part of stall_weight by processes whose memory goes back */
-    PackNodes back_nodes;       /* the nodes where that then lies (plan/scan/gather.h) */
+    PackNodes back_nodes;       /* the nodes where that memory then lies (plan/scan/gather.h) */
     bool goes_back;             /* it is to run where its memory lies again */
     bool takes_part;            /* in the packing */
     bool packed;                /* `chosen` is the answer */
@@ -224,8 +224,7 @@ struct PlanScratch {
     uint64_t unpacked_permille[PACK_NODES_MAX]; /* demand there of managed groups that get no home */
     uint64_t *node_sums;                        /* two of [n_groups * n_nodes]: what ran where, and memory */
     size_t node_sums_capacity;
-    uint64_t
-        *parts; /* [n_groups * n_nodes]: demand the packing expects of each group there, permille of a CPU */
+    uint64_t *parts; /* [n_groups * n_nodes]: demand that the packing expects there, permille of a CPU */
     size_t n_parts, parts_capacity; /* 0: nothing was packed in this plan */
     uint64_t *node_incoming;        /* per node: bytes on their way there */
     size_t node_incoming_capacity;
@@ -302,9 +301,9 @@ uint32_t planner_distance(const Topology *topology, CpuMask nodes, NodeIx node);
  * nodes (P5), at most half of a node's CPUs, but at least one; 0: there is no such domain. */
 uint32_t planner_allowed_imbalance(const Topology *topology);
 
-/* Whether so much work, in permille of a CPU, presses on the memory of these nodes, with these CPUs: it
- * exceeds the allowed imbalance of each node, and a quarter of the CPUs, which was the bound before (Linux
- * 5.18, P5). */
+/* Whether work of `permille` of a CPU presses on the memory of `nodes`, whose CPUs are `cpus`: it exceeds the
+ * allowed imbalance of all the nodes together, and a quarter of the CPUs, which was the bound before (Linux 5.18,
+ * P5). */
 bool planner_presses(const Topology *topology, CpuMask cpus, CpuMask nodes, uint64_t permille);
 
 /* Whether threads and memory are left to the kernel where there is a choice of nodes: it balances
@@ -340,8 +339,8 @@ int home_nodes_of_policy(const Topology *topology, const Policy *policy, hwloc_b
 
 /* Adds to PlannerGroup the demand of one of its threads, and how it uses memory. */
 void demand_gather(const World *world, const Group *group, PlannerGroup *g, const Task *task);
-/* Adds to each group what few of its threads (buddies_are_few()) that fit a node share. After demand_gather()
- * of all. Writes PlanScratch.nodes and .sets. Returns 0 or -ENOMEM. */
+/* Adds PlannerGroup.few_permille: the use of memory shared by few threads (buddies_are_few()) that fit a node. After
+ * demand_gather() of all threads. Writes PlanScratch.nodes and .sets. Returns 0 or -ENOMEM. */
 int demand_gather_few(Planner *p);
 /* The demand of a group, with its peaks held for a while; permille of a CPU. */
 uint64_t demand_held(const Group *group);

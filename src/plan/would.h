@@ -48,15 +48,15 @@ uint32_t would_local_then(const World *world, const Process *process, const Grou
 /* What is known of a process at present, in permille. */
 typedef struct WouldNow {
     uint32_t local, local_noise; /* as would_local_now(), and how much that varies in its group */
-    uint32_t waits;              /* waiting of its group's threads, of the CPU time they want */
+    uint32_t waits;              /* waiting of its group's threads, as a share of the CPU time they want */
 } WouldNow;
 
 /* How much more work the process would do in the same time, in permille of its present work; negative: less.
  *
  * How much of its time it waits for memory cannot be seen from outside. `most` assumes all, and nodes half as
- * far again as the firmware says; `expected` half; `least` none, or all if the process would run farther from
- * its memory. If the processor counted it, twice the count replaces all, and the count replaces half, if that
- * is less. Waiting for CPUs ends in `most`, is halved in `expected`, and goes on in `least`.
+ * far again as the firmware says; `expected` half; `least` none, or as much as `most` if the process would run
+ * farther from its memory. If the processor counted it, twice the count replaces all, and the count replaces
+ * half, if that is less. Waiting for CPUs ends in `most`, is halved in `expected`, and goes on in `least`.
  *
  * In `least` all threads use all memory alike; in `most` each may use memory of its own, which is then local
  * wherever the thread runs. If threads would be gathered on one node, `most` assumes that nothing is local to

@@ -33,7 +33,7 @@ typedef struct Buddy {
  * these in that order is. So buddies form a chain, and no two tasks pick each other in turns. */
 void buddy_accessed(Buddy *b, TaskKey self, TaskKey other, uint64_t n);
 
-/* Ends a scan of all memory of the task, which saw so many private and shared accesses. */
+/* Ends a scan of all memory of the task, which saw this many private and shared accesses. */
 void buddy_fold(Buddy *b, uint64_t private_faults, uint64_t shared_faults);
 
 /* The class that follows `before`. The first class is shared if at least half of the accesses are. Later only

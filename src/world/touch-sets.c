@@ -12,7 +12,7 @@
 
 #include "base/util.h"
 
-/* A closed set shares so many times as much within as beyond; to stay closed, as much is enough. */
+/* To be closed, a set must share this many times as much within as beyond; to stay closed, as much is enough. */
 #define CLOSED 3
 
 /* A buddy with which a thread shares less than this part of what it shares with some other thread does not

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The private part of all threads is a prior for each, with the weight of so many blocks. With four, an idle
+/* The private part of all threads is a prior for each, with the weight of this many blocks. With four, an idle
  * main thread seemed to have memory of its own in the lab; with none, threads became known one after the
  * other, and memory moved twice (S-APART). */
 #define PRIOR_BLOCKS 2

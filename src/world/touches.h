@@ -30,12 +30,12 @@
  * round, and weights halve, so not many more could be told apart. */
 #define TOUCHES_OWNERS 8U
 
-/* Other owners with at most one part in so many of the weights do not count: one round of another thread
+/* Other owners with at most one part in this many of the weights do not count: one round of another thread
  * fades below that after eight. Three rounds of one thread are not enough: of two sharers one has them every
  * fourth time. */
 #define TOUCHES_MAY_DIFFER 256U
 
-/* A block that was not accessed in so many rounds is forgotten. */
+/* A block that was not accessed in this many rounds is forgotten. */
 #define TOUCHES_ROUNDS_KEPT 32U
 
 /* Three rounds tell private from shared memory, and fewer samples of a thread say nothing: measured on
@@ -45,16 +45,15 @@
 #define TOUCHES_OWNED_PERMILLE 850U
 
 typedef struct TouchOwner {
-    pid_t tid; /* 0: none */
-    uint32_t
-        weight; /* sum over rounds, halved before each that accesses the block: below 2 x TOUCHES_ROUND */
+    pid_t tid;       /* 0: none */
+    uint32_t weight; /* sum over rounds that accessed the block, halved before each: < 2 x TOUCHES_ROUND */
 } TouchOwner;
 
 typedef struct TouchBlock {
     uint64_t address;    /* of the last access in it */
     NodeIx node;         /* where it lies; NODE_NONE: not known. Set by the code that asks the kernel */
     NodeIx last_node;    /* from where it was accessed last; NODE_NONE: not known */
-    pid_t last_tid;      /* the thread with most accesses in the last round, then the lowest; 0: forgotten */
+    pid_t last_tid;      /* with most accesses in the last round; of several, the lowest. 0: forgotten */
     uint32_t n_rounds;   /* in which it was accessed */
     uint32_t last_round; /* the last of them, as Touches.n_rounds was */
     uint32_t others;     /* weights of users that are not among the owners */
@@ -82,7 +81,7 @@ typedef struct TouchThread {
     uint32_t round_lead;
     bool seen, wanders;
     uint64_t now[FAULTS_KIND_MAX]; /* in the present round, of blocks whose last user is known */
-    uint64_t own_now;              /* the private ones of blocks where no other user is remembered */
+    uint64_t own_now;              /* private ones among these, where no other user is remembered */
     uint64_t own_average;          /* of own_now, per round, as Buddy.private_average */
     /* Its set as of the last round, named by its first thread: the thread, its buddy or the earlier thread it
      * shares most with, that one's, and so on. Sharing within the set and beyond it: in this round, and on
@@ -117,7 +116,7 @@ typedef struct Touches {
     uint64_t n_dropped; /* beyond a limit */
 } Touches;
 
-/* Makes an empty table for a machine with so many nodes. Cannot fail. */
+/* Makes an empty table for a machine with `n_nodes` nodes. Cannot fail. */
 void touches_init(Touches *touches, uint32_t n_nodes);
 void touches_done(Touches *touches);
 

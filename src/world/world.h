@@ -52,7 +52,7 @@ typedef enum TaskHands {
     TASK_HANDS_INVALID = -EINVAL,
 } TaskHands;
 
-/* The node on which all samples of a thread since `usec` saw it. */
+/* The one node where a thread ran in all its samples since `usec`. */
 typedef struct TaskStay {
     NodeIx node;     /* NODE_NONE: several nodes, or not known */
     uint16_t rounds; /* number of rounds in a row with samples there */
@@ -203,7 +203,7 @@ typedef struct Group {
     bool converged;                /* its memory has come together at its home, so it stays (P16) */
     /* The last change of its home. */
     CpuMask before_nodes;            /* its home before; NULL: none */
-    uint32_t before_wait_permille;   /* waiting of its threads then, of the CPU time they wanted */
+    uint32_t before_wait_permille;   /* waiting of its threads then, as a share of the CPU time wanted */
     uint32_t before_others_permille; /* the same of all other groups */
     uint32_t before_demand_permille; /* and its demand */
     bool guessed;                    /* the location of its memory was not known when its home was chosen */
@@ -214,11 +214,10 @@ typedef struct Group {
     uint32_t n_tasks;
     uint32_t run_permille; /* sums over its tasks, this tick */
     uint32_t wait_permille;
-    uint32_t want_permille;   /* sum of the averages of both */
-    uint32_t before_permille; /* run and wait in the tick before */
-    uint32_t demand_permille; /* as want, but rises at once and falls slowly; see load_groups() */
-    uint32_t
-        outside_permille; /* part of run_permille outside its home; set by load_nodes(), not in the text */
+    uint32_t want_permille;    /* sum of the averages of both */
+    uint32_t before_permille;  /* run and wait in the tick before */
+    uint32_t demand_permille;  /* as want, but rises at once and falls slowly; see load_groups() */
+    uint32_t outside_permille; /* part of run_permille outside its home; by load_nodes(), not in the text */
     uint32_t n_leases;
     MemoryAccount memory; /* of its processes, since it was first seen */
     /* Guards (P7). */
@@ -264,7 +263,7 @@ typedef struct CpuLoad {
     uint64_t idle_since_usec;     /* start of the present idle spell; 0: not idle */
     uint32_t idle_ewma_usec;      /* average length of idle spells, weight 1/8 (as rq->avg_idle, P2) */
     uint64_t cooldown_until_usec; /* recalled for its owner: not lent again before */
-    uint32_t cooldown_ticks;      /* last cool-down, in MinResidencySec=; doubled at each relapse (P7) */
+    uint32_t cooldown_ticks;      /* last cool-down, in units of MinResidencySec=; doubled at relapse (P7) */
 } CpuLoad;
 
 /* Memory of one node. */
@@ -293,7 +292,7 @@ typedef struct World {
     uint64_t interval_usec;    /* length of the last tick */
     uint64_t action_cost_usec; /* measured mean cost of one mask change, 0 when not yet measured */
     uint32_t idle_permille;    /* a CPU that was busy for less is idle (P1). Not part of the text */
-    uint32_t own_permille;     /* run by the daemon itself in the last tick. Not part of the text */
+    uint32_t own_permille;     /* CPU time of the daemon in the last tick, of one CPU. Not part of the text */
     bool partial;              /* some input could not be read in this tick (I10) */
     Bucket cross_node;         /* of the whole host */
 
