@@ -291,8 +291,8 @@ typedef struct World {
     uint64_t tick;             /* number of fast ticks since start */
     uint64_t interval_usec;    /* length of the last tick */
     uint64_t action_cost_usec; /* measured mean cost of one mask change, 0 when not yet measured */
-    uint32_t idle_permille;    /* a CPU that was busy for less is idle (P1). Not part of the text */
-    uint32_t own_permille;     /* CPU time of the daemon in the last tick, of one CPU. Not part of the text */
+    uint32_t idle_permille;    /* a CPU that was busy for less is idle (P1) */
+    uint32_t own_permille;     /* CPU time of the daemon in the last tick, of one CPU */
     bool partial;              /* some input could not be read in this tick (I10) */
     Bucket cross_node;         /* of the whole host */
 
