@@ -402,8 +402,8 @@ int world_check(const World *world, char **ret_what);
  *
  * The lines and their order: format, topology ..., world, load (one per CPU), memory (one per node of which
  * something is known), workload, group, process, task, lease; base/record/record.h has the form of a line.
- * Keys are named after the members; absent ones are 0, no, NULL or none. Workloads and groups are referred to
- * by index, tasks and leases by pid and tid.
+ * Keys are named after the members; absent ones are 0, no, NULL or none, and idle_permille 50. Workloads and
+ * groups are referred to by index, tasks and leases by pid and tid.
  *
  * world_load() needs no other input; it returns 0, -ENOMEM, or -EINVAL with a malloc'd "line N: expected ..."
  * in *ret_error. A World it returns passes world_check(). */
