@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A pointer chase: nanoseconds per dependent load for each pair of a CPU's node and a memory node, as one JSON line.
+/* A pointer chase: nanoseconds per dependent load for each pair of a CPU's node and a memory node, as one
+ * line of JSON.
  *
- * A buffer is bound to each node with memory in turn, its lines are linked to one ring, and a thread on the first
- * allowed CPU of each node follows it around. Each load waits for the one before, so what is measured is latency. The
- * ring goes through all lines of a page in random order before it enters another, random page: neither prefetchers nor
- * the emulator's or the machine's TLB refills then tell in the result. The first lap is not timed, because the
- * initialising CPU's cache still holds some lines. The others are timed in pieces shorter than the time between two
- * ticks, and the median piece is printed: ticks, and what else takes the CPU, disturb the others.
+ * A buffer is bound to each node with memory in turn. Its lines are linked to one ring, which a thread on the
+ * first allowed CPU of each node follows. Each load waits for the one before, so the program measures
+ * latency. The ring goes through all lines of a page in random order before it enters another, random page,
+ * which keeps prefetchers and TLB refills, of the emulator or of the machine, out of the result. The first
+ * lap is not timed, because the cache of the CPU that initialised the buffer still holds some lines. The
+ * others are timed in pieces shorter than the time between two ticks, and the median piece is printed: ticks,
+ * and other users of the CPU, disturb the others.
  *
- * Nodes are found in /sys/devices/system/node, memory is bound by the system calls themselves: nothing but libc is
- * needed. Where the pages are is asked afterwards, and a buffer that is elsewhere ends the program. */
+ * Nodes are found in /sys/devices/system/node, and memory is bound by direct system calls: nothing but libc
+ * is needed. The location of the pages is checked afterwards, and a buffer on another node ends the program. */
 
 #include "timing.h"
 #include "window.h"
@@ -31,7 +33,7 @@
 #define NODES_MAX   64
 #define LAPS_MAX    100
 #define LINE_BYTES  64
-#define PIECE_LINES 2048UL /* below half of the 4 ms between two ticks, also where a line takes 800 ns */
+#define PIECE_LINES 2048UL /* less than half of the 4 ms between two ticks, even where a line takes 800 ns */
 
 static unsigned long arg_kib =
     8192; /* eight times the LLC of the cost model: no line lasts until the next lap */
@@ -82,7 +84,7 @@ static void shuffle(size_t *order, size_t n)
  * The machine
  */
 
-/* The first number of a list file, "0-3,8"; -1 when it is empty or missing. */
+/* The first number of a list file such as "0-3,8"; -1 when it is empty or missing. */
 static int first_in_list(const char *path)
 {
     FILE *f = fopen(path, "re");
@@ -96,7 +98,7 @@ static int first_in_list(const char *path)
     return n;
 }
 
-/* Sets, in `set[n]`, what a list file of nodes names. */
+/* Sets `set[n]` for each node n that a list file names. */
 static void read_node_list(const char *path, bool *set)
 {
     FILE *f = fopen(path, "re");
@@ -197,7 +199,7 @@ static void link_ring(Line *lines, size_t bytes)
     free(in_page);
 }
 
-/* Follows the ring for `n` lines from `*line`, which is moved on. Returns the nanoseconds per line. */
+/* Follows the ring for `n` lines from `*line`, which advances. Returns the nanoseconds per line. */
 static double follow_nsec(Line **line, size_t n)
 {
     Line *at = *line;
@@ -205,7 +207,7 @@ static double follow_nsec(Line **line, size_t n)
 
     for (size_t i = 0; i < n; i++)
         at = at->next;
-    __asm__ volatile("" : "+r"(at)); /* or the loop has no effect, and is left out */
+    __asm__ volatile("" : "+r"(at)); /* otherwise the loop has no effect and is removed */
     *line = at;
     return (double)(timing_now_nsec() - begin) / (double)n;
 }

@@ -2,10 +2,11 @@
 
 /* Processes that fork and exit as fast as they can.
  *
- * N chains: in each, a process forks its successor and exits, so that process numbers change all the time, parents are
- * gone at once and only session and process group stay. The first 8 bytes of the counter file count the forks; with
- * --limit the chains end there. With --hold the heads of the chains sleep until SIGUSR1 comes to the first process.
- * SIGTERM to it ends all chains (through the shared stop flag behind the counter), and it waits until they are gone. */
+ * There are N chains. In each, a process forks its successor and exits, so that PIDs change all the time,
+ * parents are gone at once, and only session and process group stay. The first 8 bytes of the counter file
+ * count the forks; with --limit the chains end at that number. With --hold the heads of the chains sleep
+ * until the first process gets SIGUSR1. SIGTERM to it ends all chains (through the shared stop flag behind
+ * the counter), and it waits until they are gone. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -50,7 +51,7 @@ static void chain(pid_t first, uint64_t limit)
     for (;;) {
         pid_t pid;
 
-        /* Should the first process be killed, the chains end by themselves. */
+        /* If the first process is killed, the chains end by themselves. */
         if (atomic_load(&shared->stop) || (limit && atomic_load(&shared->n_forks) >= limit) ||
             kill(first, 0) < 0)
             _exit(0);
@@ -58,7 +59,7 @@ static void chain(pid_t first, uint64_t limit)
         if (pid > 0)
             _exit(0);
         if (pid < 0)
-            (void)usleep(1000); /* out of processes for the moment */
+            (void)usleep(1000); /* no more processes at the moment */
         else
             atomic_fetch_add(&shared->n_forks, 1);
     }
@@ -116,7 +117,7 @@ static bool parse_options(int argc, char **argv, Options *ret)
     return true;
 }
 
-/* What the processes share, in the counter file if there is one. */
+/* Maps what the processes share, from the counter file if there is one. */
 static bool share(const char *counter_file)
 {
     int fd = -1;
@@ -141,10 +142,10 @@ static void take_signals(void)
 {
     struct sigaction stop = {.sa_handler = on_stop}, go = {.sa_handler = on_go};
 
-    /* Orphans of the chains come to this process, which can so wait for the last of them. */
+    /* Orphans of the chains become children of this process, which can therefore wait for the last of them. */
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-    /* Two hundred fork faster than one can wait(): the zombies would use up all process numbers. Ignored children leave
-     * none, and wait() then returns when the last one is gone. */
+    /* Two hundred chains fork faster than one process can wait(): the zombies would use up all PIDs. Ignored
+     * children leave none, and wait() then returns when the last one is gone. */
     (void)signal(SIGCHLD, SIG_IGN);
     (void)sigaction(SIGTERM, &stop, NULL);
     (void)sigaction(SIGINT, &stop, NULL);

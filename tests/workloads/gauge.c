@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What a machine is worth, as one JSON line: a loop of two instructions on one CPU and on all at once, lines read one
- * after the other, a system call, a round trip between two threads, and moving huge pages. The lab's calibration
- * compares it with what the cost plugin was told (tests/vm/cost), whose prices it switches on.
+/* Basic speeds of a machine, as one line of JSON: a loop of two instructions on one CPU and on all at once,
+ * lines read one after the other, a system call, a round trip between two threads, and moving huge pages. The
+ * lab's calibration compares them with the settings of the cost plugin (tests/vm/cost), whose prices this
+ * program switches on.
  *
- * All is a fixed amount of work. The loops of all CPUs and round trips are timed as a whole. The rest is timed in
- * pieces, shorter than the time between two ticks where they can be, and the median piece is printed: ticks, and
- * what else takes the CPU, disturb the others. Loops whose instructions are counted are written in assembler, since
- * compilers differ. Nodes 0 and 1 are taken. Memory is bound by the system calls themselves: nothing but libc is
- * needed. */
+ * Each measurement is a fixed amount of work. The loops of all CPUs and the round trips are timed as a whole.
+ * The rest is timed in pieces, shorter than the time between two ticks where possible, and the median piece
+ * is printed: ticks, and other users of the CPU, disturb the others. Loops whose instructions are counted are
+ * written in assembler, since compilers differ. Nodes 0 and 1 are used. Memory is bound by direct system
+ * calls: nothing but libc is needed. */
 
 #include "timing.h"
 #include "window.h"
@@ -30,11 +31,11 @@
 #define HUGE_BYTES  (2UL << 20)
 #define SPIN_LOOPS  200000000UL
 #define PIECES      128U  /* a multiple of MOVED_PAGES */
-#define CALLS       1000U /* of a piece, as those below */
+#define CALLS       1000U /* in a piece, like those below */
 #define READ_BYTES  (1UL << 20)
-#define READ_PIECES 32U /* of the memory, which is read several times */
+#define READ_PIECES 32U /* in the memory, which is read several times */
 #define ROUND_TRIPS 4000U
-#define MOVED_PAGES 16U /* at a time, as much as a small node has room for */
+#define MOVED_PAGES 16U /* at a time: as many as a small node has room for */
 
 static void die(const char *what)
 {
@@ -67,7 +68,7 @@ static double each_nsec(uint64_t begin, double n)
     return (double)(timing_now_nsec() - begin) / n;
 }
 
-/* CPUs of a node: the first one, and the next one or -1. */
+/* CPUs of a node: the first one, and the next one, or -1 if there is none. */
 static void first_cpus(int node, int *ret_first, int *ret_second)
 {
     char path[80];
@@ -94,7 +95,7 @@ static void first_cpus(int node, int *ret_first, int *ret_second)
 typedef struct Spinner {
     pthread_t thread;
     int cpu;
-    double nsec; /* of its loops */
+    double nsec; /* of one of its loops */
 } Spinner;
 
 static pthread_barrier_t barrier;
@@ -118,7 +119,7 @@ static void *spin(void *spinner)
     return NULL;
 }
 
-/* Nanoseconds of a loop when the first `n` CPUs do the same: the mean of them, which tells how much is done in all. */
+/* Nanoseconds of a loop when the first `n` CPUs run it: the mean of them, which tells how much is done in all. */
 static double spin_nsec(unsigned n)
 {
     Spinner spinners[CPUS_MAX];
@@ -194,8 +195,8 @@ static double round_trip_nsec(int here, int other)
  * Memory
  */
 
-/* Huge pages of a node, all touched. What is before and after them was never touched, and stays when they are
- * unmapped. */
+/* Huge pages on a node, all touched. The small pages before and after them are never touched, and stay mapped
+ * when the huge ones are unmapped. */
 static char *new_memory(size_t bytes, int node)
 {
     unsigned long mask = 1UL << node;
@@ -261,8 +262,8 @@ static double move_one_nsec(void *page, int to)
     return nsec;
 }
 
-/* Of a huge page, moved by a CPU of the node that it comes to. It takes longer than from one tick to the next, so
- * there are many. */
+/* Time to move a huge page, by a CPU of the target node. It is longer than the time between two ticks, so
+ * there are many pieces. */
 static double move_nsec(int from, int to)
 {
     double pieces[PIECES];

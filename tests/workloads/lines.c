@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Lines that count their visitors.
+/* Lines that count their visits.
  *
  * A visit is one load and one store of the same line, the cheapest access that cannot be removed and that
- * leaves a trace. The walk of a block is sequential: an emulated guest has no prefetcher, so that every line costs its
- * full latency there; on real hardware the walk is limited by bandwidth instead. */
+ * leaves a trace. The walk of a block is sequential. An emulated guest has no prefetcher, so every line costs
+ * its full latency there; on real hardware bandwidth limits the walk instead. */
 
 #include "lines.h"
 
@@ -30,8 +30,8 @@ void lines_fill(WorkPart part, unsigned region)
         lines[i] = (Line){.seal = line_seal(&lines[i])};
 }
 
-/* What comes after line `i` of `n`, a power of two, in an order that touches each once: a linear congruential generator
- * of full period. */
+/* The index that follows `i` of `n`, a power of two, in an order that visits each once: a linear congruential
+ * generator of full period. */
 static size_t next_line(size_t i, size_t salt, size_t n)
 {
     return (5 * i + (salt << 1 | 1)) % n;
@@ -62,7 +62,7 @@ static bool are_coprime(size_t a, size_t b)
     return a == 1;
 }
 
-/* From a block to the next one of a walk over all `n`; another one for each of the first threads. */
+/* The distance from one block to the next in a walk over all `n`. Each of the first threads has a different one. */
 static size_t stride(unsigned thread, size_t n)
 {
     size_t found = 1;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* As numa01, but every thread has an array of its own that no other thread looks at.
+/* As numa01, but every thread has an array of its own that no other thread accesses.
  *
- * Right is every array on the node of its thread, wherever that runs. All arrays start on one node, because
- * the main thread of each process touches them first: did the threads do it themselves, as in the autonuma
- * benchmark, one thread per CPU would be local from the start. */
+ * The right placement is every array on the node of its thread, wherever that runs. All arrays start on one
+ * node, because the main thread of each process touches them first. If the threads did it themselves, as in
+ * the autonuma benchmark, one thread per CPU would be local from the start. */
 
 #include "lines.h"
 

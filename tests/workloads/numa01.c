@@ -2,8 +2,8 @@
 
 /* Two processes whose threads each walk over all of one large array of their process.
  *
- * Each process fits a node, both together do not: right is one process per node with its array. All arrays
- * start on one node, because the main thread of each process touches its array first. The shape is that of
+ * Each process fits a node, both together do not: the right placement is one process per node with its array. All
+ * arrays start on one node, because the main thread of each process touches its array first. The shape is that of
  * numa01 of the autonuma benchmark. A process with more threads than a node has CPUs cannot become local as a
  * whole. */
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One process, as large as the machine, whose threads work on slices of one array, each on its own, or --sharers
- * neighbours on what is theirs together.
+/* One process, as large as the machine, whose threads work on slices of one array. Each has a slice of its
+ * own, or --sharers neighbours share one.
  *
- * Right is every slice on the node of its thread. The array starts on one node, because the main thread
- * touches all of it first. The shape is that of numa02 of the autonuma benchmark. */
+ * The right placement is every slice on the node of its thread. The array starts on one node, because the
+ * main thread touches all of it first. The shape is that of numa02 of the autonuma benchmark. */
 
 #include "lines.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Threads that leave their working set for another one after a while.
+/* Threads that change their working set from phase to phase.
  *
- * There are two arrays, and each thread has a slice of both. In the first phase it works on its slice of the
- * first array, in the next on that of the second, and so on in turns. Both arrays start on one node, because
- * the main thread touches all of them first: who has moved the first one finds the second one misplaced
- * again. */
+ * There are two arrays, and each thread has a slice of both. It works on its slice of the first array in the
+ * first phase, on that of the second in the next phase, and so on in turns. Both arrays start on one node,
+ * because the main thread touches all of them first: a placer that has moved the first one finds the second
+ * one misplaced again. */
 
 #include "lines.h"
 
@@ -40,12 +40,12 @@ static void run(WorkThread *thread)
     }
 }
 
-/* Besides what any slice must be: in each array as many visits as its phases had. */
+/* In addition to the check of slices: each array has as many visits as its phases had. */
 static void check(WorkThread *thread)
 {
     lines_check_slices(thread);
     for (unsigned array = 0; array < N_ARRAYS; array++) {
-        uint64_t unsealed = 0; /* already counted above */
+        uint64_t unsealed = 0; /* counted by lines_check_slices() */
 
         thread->n_errors +=
             lines_sum(thread->shares[array], &unsealed) != thread->own[array] * LINES_PER_BLOCK;

@@ -3,9 +3,9 @@
 /* Groups of senders and receivers that pass small messages, as in hackbench.
  *
  * Each process is a group: half of its threads send, half receive, and every sender writes to every receiver
- * in turn, through a socket pair or a pipe that belongs to the receiver. There is no memory worth placing;
- * what a placement changes is how far messages and wake-ups travel. Right is each group within a node, or
- * better within a cache. Binding is left to others. */
+ * in turn, through a socket pair or a pipe that belongs to the receiver. There is no memory worth placing; a
+ * placement changes how far messages and wake-ups travel. The right placement is each group within a node, or
+ * better within a cache. This workload does not bind its threads. */
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -17,7 +17,7 @@
 
 #include "work.h"
 
-/* As small as a request usually is, and below what a pipe writes in one piece. */
+/* A usual size of a request, and below PIPE_BUF, so that a pipe writes it in one piece. */
 #define WORDS 32u
 
 enum {
@@ -25,7 +25,7 @@ enum {
     SEND
 };
 
-static int (*channels)[2]; /* of each receiver */
+static int (*channels)[2]; /* one of each receiver */
 static unsigned n_receivers;
 static _Atomic unsigned n_sending; /* senders that have not ended yet */
 
@@ -58,13 +58,13 @@ static void send_all(WorkThread *thread)
             (ssize_t)sizeof(message))
             work_fail("sending", errno);
     }
-    /* The last one out tells the receivers that no more will come. */
+    /* The last sender tells the receivers that no more messages will come. */
     if (atomic_fetch_sub(&n_sending, 1) == 1)
         for (unsigned i = 0; i < n_receivers; i++)
             (void)close(channels[i][SEND]);
 }
 
-/* Returns false at the end; a message may come in pieces. */
+/* Returns false at the end of the input. A message may come in pieces. */
 static bool receive(int fd, uint32_t *message)
 {
     size_t got = 0;

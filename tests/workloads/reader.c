@@ -2,9 +2,9 @@
 
 /* Threads that read one large array and never write it.
  *
- * All threads of the process walk over all of it, so that on a machine with several nodes it is local to some
- * of them only, wherever it is. It starts on one node, because the main thread writes it first; the threads
- * then see it read-only. Each block's sum is known beforehand, and one that is wrong makes the run fail. */
+ * All threads of the process walk over all of it, so on a machine with several nodes it is local to some of
+ * them only, wherever it is. It starts on one node, because the main thread writes it first; after that it is
+ * mapped read-only. Each block's sum is known beforehand, and a wrong sum makes the run fail. */
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -29,8 +29,8 @@ static uint64_t read_block(const Line *lines)
     return sum;
 }
 
-/* Computing what a block must add up to costs as much as reading it, so that it is written into the block's
- * first line when it is filled. */
+/* Computing what a block must add up to costs as much as reading it. The sum is therefore written into the
+ * block's first line when the block is filled. */
 static void fill(WorkPart part, unsigned region)
 {
     lines_fill(part, region);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The processes of a workload, as the first one sees them. */
+/* The processes of a workload, from the point of view of the first one. */
 
 #include <errno.h>
 #include <signal.h>
@@ -45,7 +45,7 @@ bool fork_all(Room *room)
         }
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != first)
-            _exit(EXIT_FAILURE); /* it was killed before the request */
+            _exit(EXIT_FAILURE); /* the first process died before prctl() */
         room_start_process(room, i);
         room_end_process(room);
         exit(EXIT_SUCCESS);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The arguments all measured workloads have in common. */
+/* The arguments that all measured workloads have in common. */
 
 #include <errno.h>
 #include <getopt.h>
@@ -13,7 +13,7 @@
 
 #include "room.h"
 
-/* What one may ask for; larger is a slip of the pen. */
+/* Upper limits. A larger value is a typing error. */
 #define SCALE_MAX   1e6
 #define SECONDS_MAX 1e6
 #define HZ_MAX      100.0
@@ -123,7 +123,7 @@ static BindKind bind_kind(const WorkShape *shape, const char *text)
     refuse("--bind: '%s' is none of run, start%s", text, shape->lends ? ", lend" : "");
 }
 
-/* The CPUs the program may use, shared out among the processes. */
+/* The CPUs the program may use, divided among the processes. */
 static unsigned default_threads(const WorkShape *shape, unsigned processes)
 {
     cpu_set_t cpus;

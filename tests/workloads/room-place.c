@@ -2,9 +2,9 @@
 
 /* Where memory starts, where threads run, and where pages are.
  *
- * Memory is placed by the policy of the thread that touches it, set while it does and given back afterwards.
- * A policy on the mapping would stay, and the kernel's own balancing leaves such memory alone. The system
- * calls are made directly, so that no library for them is needed. */
+ * Memory is placed by the policy of the thread that touches it, set for that time and restored afterwards. A
+ * policy of the mapping would stay, and the kernel's own balancing leaves such memory alone. The system calls
+ * are made directly, so that no library is needed. */
 
 #include <errno.h>
 #include <linux/mempolicy.h>
@@ -49,7 +49,7 @@ static int set_policy(int mode, const NodeMask *mask)
 {
     bool empty = mask_empty(mask);
 
-    /* The kernel takes one bit less than it is told. */
+    /* The kernel uses one bit less than it is told. */
     return syscall(SYS_set_mempolicy, mode, empty ? NULL : mask->bits, empty ? 0 : MASK_BITS + 1) < 0 ? -errno
                                                                                                       : 0;
 }
@@ -67,7 +67,7 @@ bool place_has_memory(unsigned node)
     return allowed(&mask) ? mask_has(&mask, node) : node == 0;
 }
 
-/* Of the nodes with memory, the one that is process / processes of the way. */
+/* Of the nodes with memory, the one at position process / processes. */
 static unsigned node_of_process(const Room *room, unsigned process)
 {
     unsigned nodes[ROOM_NODES_MAX], n = 0;
@@ -80,7 +80,7 @@ static unsigned node_of_process(const Room *room, unsigned process)
     return n > 0 ? nodes[(uint64_t)process * n / room->options.processes] : 0;
 }
 
-/* The policy the options want during the touch; MPOL_DEFAULT: none. */
+/* The memory policy that the options want during the touch; MPOL_DEFAULT: none. */
 static int wanted(const Room *room, unsigned process, NodeMask *ret)
 {
     unsigned node = room->home;
@@ -99,9 +99,9 @@ static int wanted(const Room *room, unsigned process, NodeMask *ret)
         ret->bits[node / LONG_BITS] = 1UL << (node % LONG_BITS);
         return MPOL_BIND;
     case PLACEMENT_MAIN:
-        /* The main threads of several processes would start on different nodes on some runs and not on
-         * others, and one may be moved while it touches: the node of the first CPU is preferred, which is the
-         * same on every run. Under a policy that somebody else has set (numactl) the user knows better. */
+        /* The main threads of several processes would start on different nodes in some runs and not in others,
+         * and one may be moved while it touches. The node of the first CPU is preferred instead, which is the
+         * same in every run. A policy set from outside (numactl) is kept: that user knows better. */
         if (before.mode != MPOL_DEFAULT || !place_has_memory(node))
             return MPOL_DEFAULT;
         ret->bits[node / LONG_BITS] = 1UL << (node % LONG_BITS);
@@ -124,8 +124,7 @@ int place_begin(const Room *room, unsigned process)
         r = set_policy(mode, &mask);
         before.changed = r == 0;
     }
-    /* A kernel without nodes has no policies and many a container forbids them: the touch alone decides
-     * then. */
+    /* A kernel without nodes has no policies, and many containers forbid them. Then the touch alone decides. */
     if ((r == -ENOSYS || r == -EPERM) &&
         (room->options.placement == PLACEMENT_MAIN || room->options.placement == PLACEMENT_LOCAL))
         return 0;
@@ -138,7 +137,7 @@ void place_end(void)
         (void)set_policy(before.mode, &before.mask);
 }
 
-/* Machines without nodes are one node. */
+/* A machine without nodes counts as one node. */
 static unsigned node_of_cpu(unsigned cpu)
 {
     char path[64];
@@ -229,7 +228,7 @@ void place_query(const Room *room, PlaceShares *ret)
         ret->n_asked += SAMPLE_PAGES;
         if (syscall(SYS_move_pages, room->pids[thread->thread.process], (unsigned long)SAMPLE_PAGES, pages,
                     NULL, status, 0) < 0)
-            continue; /* not counted; without any count the result says null */
+            continue; /* not counted; if nothing is counted, the result says null */
         for (size_t k = 0; k < SAMPLE_PAGES; k++) {
             if (status[k] < 0 || status[k] >= (int)ROOM_NODES_MAX)
                 continue;

@@ -12,7 +12,7 @@
 
 #include "room.h"
 
-/* Mappings begin at huge pages, so that slices meet the same pages on every run. */
+/* Mappings begin at huge pages, so that slices cover the same pages in every run. */
 #define ALIGN_BYTES ((size_t)2 << 20)
 
 const uint64_t room_laps_nsec[WORK_LAPS] = {
@@ -57,7 +57,7 @@ bool work_more(WorkThread *work_thread)
     note_node(thread);
     if (work_thread->steps >= thread->quota)
         return false;
-    /* A thread that never got a CPU still does one step, so that every one has left its trace. */
+    /* A thread that never got a CPU still does one step, so that every thread has left its trace. */
     if (work_thread->steps > 0 && atomic_load_explicit(&room->stop, memory_order_relaxed))
         return false;
     atomic_store_explicit(&thread->steps, ++work_thread->steps, memory_order_relaxed);
@@ -102,7 +102,7 @@ void work_use(WorkThread *work_thread, unsigned regions)
     RoomThread *thread = (RoomThread *)work_thread;
     uint64_t n = thread->n_changes, never = 0;
 
-    /* What it uses from the start is no change. */
+    /* What the thread uses from the start is no change. */
     if (work_thread->steps > 0 && atomic_load(&thread->used) != regions) {
         thread->n_changes++;
         if (n < ROOM_CHANGES_MAX)
@@ -128,7 +128,7 @@ static WorkPart part_of(WorkPart whole, size_t begin, size_t end, size_t of)
     return (WorkPart){whole.start + from * WORK_BLOCK_BYTES, (n_blocks * end / of - from) * WORK_BLOCK_BYTES};
 }
 
-/* Gives out the blocks of one region: each thread a share, and what it works on. */
+/* Divides the blocks of one region among the threads: the share that each fills, and the part that it works on. */
 static void map_shared(RoomThread *first, unsigned region, size_t n_blocks)
 {
     WorkPart whole = {.start = map_region(n_blocks * WORK_BLOCK_BYTES), .bytes = n_blocks * WORK_BLOCK_BYTES};
@@ -171,7 +171,7 @@ static void fill(const RoomThread *thread)
         room->shape->fill(thread->thread.shares[region], region);
 }
 
-/* For who places only processes that have much memory. */
+/* For placers that place only processes with much memory. */
 static void touch_ballast(void)
 {
     size_t bytes = room->options.ballast_bytes;
@@ -277,5 +277,5 @@ void room_end_process(Room *shared)
     for (unsigned i = 0; i < shared->options.threads; i++)
         (void)pthread_join(threads[i], NULL);
     free(threads);
-    wait_state(ROOM_END); /* who leaves earlier has failed */
+    wait_state(ROOM_END); /* a process that leaves earlier has failed */
 }

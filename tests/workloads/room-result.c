@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The line of the result. README.md says what the keys mean. */
+/* The line with the result. README.md explains the keys. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static void print_u64(const char *key, uint64_t value)
     (void)printf(",\"%s\":%" PRIu64, key, value);
 }
 
-/* Without `known` the value is null. */
+/* The value is null unless `known`. */
 static void print_double(const char *key, double value, bool known)
 {
     if (known)
@@ -72,7 +72,7 @@ static void print_work(const Room *room)
     print_u64("sum", sum);
 }
 
-/* Means over the threads that completed a pass; the shortest and the longest of all. */
+/* Means over the threads that completed a pass, and the shortest and longest pass of all. */
 static void print_passes(const Room *room)
 {
     uint64_t n = 0, first = 0, last = 0, min = UINT64_MAX, max = 0;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Busy threads that count what they get done.
+/* Busy threads that count the work they do.
  *
- * Every thread adds to a counter of its own, in a file others may map, so that a watcher reads progress without asking.
- * SIGUSR1 puts all threads to sleep or wakes them. With --duty-usec and --period-usec each thread works that long in
- * each period, started at a random phase. With --work the program ends when that much was done in sum. */
+ * Every thread adds to a counter of its own, in a file that others may map, so that a watcher reads progress
+ * without asking. SIGUSR1 puts all threads to sleep or wakes them. With --duty-usec and --period-usec each
+ * thread works that long in each period, starting at a phase of its own. With --work the program ends when
+ * the sum of the counters reaches that number. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Iterations between two looks at the flags; some microseconds. */
+/* Iterations between two reads of the flags; some microseconds. */
 #define CHUNK 4096
 
 static unsigned long arg_threads = 1;
@@ -93,7 +94,7 @@ static void *run(void *argument)
 {
     size_t index = (size_t)(uintptr_t)argument;
 
-    if (arg_period_usec) /* spread the phases by the golden ratio, so that they never march in step */
+    if (arg_period_usec) /* phases spread by the golden ratio, so that threads never work in step */
         sleep_usec((uint64_t)((double)index * 0.6180339887 * (double)arg_period_usec) % arg_period_usec);
     for (;;) {
         if (!atomic_load_explicit(&awake, memory_order_relaxed))
@@ -200,7 +201,7 @@ int main(int argc, char **argv)
 
     (void)pthread_attr_init(&attributes);
     (void)pthread_attr_setstacksize(&attributes, 64 * 1024);
-    /* Else each takes two mappings, of which there may be some 65,000. */
+    /* Otherwise each stack takes two mappings, of which a process may have some 65,000. */
     (void)pthread_attr_setguardsize(&attributes, 0);
     for (size_t i = 0; i < arg_threads; i++) {
         pthread_t thread;

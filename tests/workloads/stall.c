@@ -2,15 +2,15 @@
 
 /* Threads that touch their memory at random and watch the clock: how long may a single access take?
  *
- * Each thread has a slice of one large array, and looks at the clock after every few visits of lines. Who looks at
- * pages or moves them takes them away for a moment: the longest such lap is in the result, and how many were how
- * long. So are the moments when the thread had no CPU; what they amount to tells a run with nobody there. Run it
- * where memory has no price: in a priced guest the debts are paid in sleeps of their own. The array starts on one
- * node, because the main thread touches it first. */
+ * Each thread has a slice of one large array, and reads the clock after every few visits of lines. Looking at
+ * pages or moving them takes them away for a moment. The result has the longest such lap, and how many laps
+ * reached which length. That includes the moments when the thread had no CPU; a run without a daemon shows
+ * how much these are. Run it where memory has no price: in a priced guest debts are paid in sleeps of their
+ * own. The array starts on one node, because the main thread touches it first. */
 
 #include "lines.h"
 
-/* A lap is so short that whatever makes it long was a single access. */
+/* A lap is so short that a single access makes it long. */
 #define LAP_LINES 4u
 #define STEP_LAPS 64u
 

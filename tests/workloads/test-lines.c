@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The checks of the data, by which the workloads prove their work, find what they are there for. */
+/* The workloads prove their work by checks of the data. These tests show that the checks find what they must
+ * find. */
 
 #include "lines.h"
 #include "unit-test.h"
@@ -53,7 +54,7 @@ static void test_visits_add_up(void **state)
     assert_int_equal(fixture->lines[2 * LINES_PER_BLOCK].visits[2], 2);
 }
 
-/* In that order, too, each line is visited once. */
+/* In random order, too, each line is visited once. */
 static void test_random_order(void **state)
 {
     Fixture *fixture = *state;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Two processes with a heap each, of which one has more to do than a node has CPUs and the other less.
+/* Two processes with a heap each. One has more to do than a node has CPUs, the other less.
  *
- * Each has as many threads as one and a half nodes have CPUs. In the first process all of them work, in the second
- * one a third; the others sleep. So as many work as two nodes have CPUs, and bound each to a node, as is best for
- * the heaps, a quarter of the CPUs that the threads need is idle: right is one heap per node with its process, but
- * for the threads that are too many there. With --swap the processes exchange their parts at half-time. Both heaps
- * start on one node, because the main thread of each process touches its heap first. What counts is the operations;
- * they are those of multi-heap. */
+ * Each has as many threads as one and a half nodes have CPUs. In the first process all of them work, in the
+ * second one a third; the others sleep. So as many threads work as two nodes have CPUs. If each process is
+ * bound to a node, as is best for the heaps, a quarter of the CPUs are idle although threads need them. The
+ * right placement is one heap per node with its process, except for the threads that are too many there. With
+ * --swap the processes exchange their parts at half-time. Both heaps start on one node, because the main
+ * thread of each process touches its heap first. The operations are what counts; they are those of multi-heap. */
 
 #include "lines.h"
 
-/* Operations between two looks at the clock. */
+/* Operations between two reads of the clock. */
 #define BATCH 8u
 
 static bool is_busy(const WorkThread *thread, bool swapped)
@@ -19,7 +19,7 @@ static bool is_busy(const WorkThread *thread, bool swapped)
     return thread->index == 0 || thread->index < thread->n_threads / 3 || thread->process % 2 == swapped;
 }
 
-/* Until the thread's part changes; false at the end of the work. */
+/* Works or rests until the thread's part changes. Returns false at the end of the work. */
 static bool run_part(WorkThread *thread, bool swapped, double until, uint64_t *state)
 {
     bool busy = is_busy(thread, swapped);
@@ -42,7 +42,7 @@ static void run(WorkThread *thread)
 
     if (thread->extra && !run_part(thread, false, 0.5, &state))
         return;
-    (void)run_part(thread, thread->extra, 2, &state); /* further than it ever is */
+    (void)run_part(thread, thread->extra, 2, &state); /* 2: progress never gets that far */
 }
 
 int main(int argc, char **argv)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* window on|off|NUMBER: the marks of window.h, for scripts. */
+/* window on|off|NUMBER: the marks of window.h, for use by scripts. */
 
 #include "window.h"
 

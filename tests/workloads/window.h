@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Marks for the virtual machine's cost plugin (tests/vm/cost): switch memory prices on and off, and have the counters
- * of all CPUs written down under a number, so that what happens between two marks can be told.
+/* Marks for the virtual machine's cost plugin (tests/vm/cost): they switch memory prices on and off, and
+ * record the counters of all CPUs under a number, so that differences between two marks can be computed.
  *
- * A mark is a "nopl" with a number for its displacement. It does nothing on real hardware, in a guest without the
- * plugin, or on other architectures, and takes no privilege. */
+ * A mark is a "nopl" with a number as its displacement. It does nothing on real hardware, in a guest without
+ * the plugin, or on other architectures, and needs no privilege. */
 
 #define WINDOW_MARKS 256U /* numbers 0 to 255 are free for use */
 
@@ -14,7 +14,8 @@
 /* "nopl disp32(%rax)" with the plugin's magic number in the upper half. */
 #define WINDOW_NOP(low) __asm__ volatile(".byte 0x0f,0x1f,0x80; .long 0x4e500000+%c0" ::"i"(low) : "memory")
 
-/* The number must be in the instruction, so there is one for each, with a return behind: 8 bytes. Jumps there. */
+/* The number must be in the instruction, so there is one instruction for each number, followed by a return: 8
+ * bytes. Jumps to the one wanted. */
 __attribute__((naked, noinline, used)) static void window_mark(unsigned number)
 {
     __asm__("movzbl %dil, %eax\n\t"
@@ -42,7 +43,8 @@ static inline void window_mark(unsigned number)
 
 #endif
 
-/* From here on memory has its price, in the whole guest. Translations are thrown away: the next moments are slow. */
+/* From here on memory has its price, in the whole guest. Translated code is thrown away, so the next moments
+ * are slow. */
 static inline void window_on(void)
 {
     WINDOW_NOP(0xf001);

@@ -2,18 +2,17 @@
 
 /* The frame of a measured workload.
  *
- *   first process                     each process (the first itself when there is only one)
- *   -------------                     ------------------------------------------------------
- *   forks                             maps its regions, its main thread fills them, makes the threads
- *   waits for all    <-- n_ready ---  threads wait
- *   GO               -------------->  run
- *   samples, waits   <- n_finished -  threads wait
- *   CHECK            -------------->  check
- *   waits for all    <- n_checked --  threads end, the process ends
+ *    first process                     each process (the first itself when there is only one)
+ *    -------------                     ------------------------------------------------------
+ *    forks                             maps its regions, its main thread fills them, makes the threads
+ *    waits for all    <-- n_ready ---  threads wait
+ *    GO               -------------->  run
+ *    samples, waits   <- n_finished -  threads wait
+ *    CHECK            -------------->  check
+ *    waits for all    <- n_checked --  threads end, the process ends
  *
- * The first process watches instead of working: it is asleep but for the samples. A process that ends early,
- * by whatever reason, makes it kill the others and fail; should it be killed itself, the others die with
- * it. */
+ * The first process does not work: it sleeps, and takes samples. When a process ends early, for whatever
+ * reason, the first one kills the others and fails. When the first one is killed, the others die with it. */
 
 #include "work.h"
 
@@ -31,10 +30,10 @@
 #include "room.h"
 #include "window.h"
 
-/* When the first sample is taken: the threads then run where the kernel first wants them. */
+/* When the first sample is taken. By then the threads run where the kernel first wants them. */
 #define SETTLE_NSEC UINT64_C(50000000)
 
-/* How long a signal may go unnoticed that comes just before a wait begins. */
+/* How long a signal may go unnoticed if it arrives just before a wait begins. */
 #define WAIT_MAX_NSEC UINT64_C(200000000)
 
 _Static_assert(ROOM_WINDOW_MAX + 1 < WINDOW_MARKS, "both marks of a window");
@@ -74,7 +73,7 @@ void work_fail(const char *what, int error)
     _exit(EXIT_FAILURE);
 }
 
-/* The room is shared: whichever process gets the signal, all stop. */
+/* The room is shared: whichever process gets the signal, all of them stop. */
 static void on_stop(int signal_number)
 {
     (void)signal_number;
@@ -88,7 +87,7 @@ static void on_child(int signal_number)
     (void)signal_number;
 }
 
-/* Waits until all threads have counted themselves in `count`; false when a process is gone. */
+/* Waits until all threads have counted themselves in `count`. Returns false when a process has ended. */
 static bool wait_all(_Atomic uint32_t *count)
 {
     while (atomic_load(count) < room->n_threads) {
@@ -105,8 +104,8 @@ static void set_state(RoomState state)
     room_wake(&room->state);
 }
 
-/* Pages on their way and those marked for hint faults are nowhere for the kernel; when most are, nothing can be
- * said. */
+/* For the kernel, pages being moved and pages marked for hint faults are on no node. When most pages are, the
+ * sample says nothing about locality. */
 static void note_sample(const PlaceShares *shares, uint64_t now, RoomResult *result)
 {
     size_t n = result->n_samples;
@@ -127,11 +126,11 @@ static void note_sample(const PlaceShares *shares, uint64_t now, RoomResult *res
         sample->local = (double)shares->n_local / (double)shares->n_pages;
 }
 
-/* A window that begins late is about the settled state. What comes before is of no interest: whoever places the
- * threads is not done yet; nor is what comes when the first thread has ended, whose CPU is free for others then.
- * Work that is over sooner has no window. */
+/* A window that begins late measures the settled state. Before it opens, the threads are still being placed. When
+ * the first thread has ended, its CPU is free for others, so the window closes. Work that ends sooner has no
+ * window. */
 typedef struct LateWindow {
-    uint64_t open_nsec; /* when the first mark is due; UINT64_MAX: no more */
+    uint64_t open_nsec; /* when the first mark is due; UINT64_MAX: not any more */
     bool open;
 } LateWindow;
 
@@ -199,7 +198,7 @@ static bool watch(RoomResult *result)
     }
 }
 
-/* The sums of the data say the same as the threads. */
+/* True when the data adds up to the steps that the threads counted. */
 static bool data_good(void)
 {
     unsigned long long steps = 0, sum = 0, n_errors = 0, expected;
@@ -218,8 +217,7 @@ static bool data_good(void)
     return n_errors == 0 && sum == expected;
 }
 
-/* In a guest whose memory has prices, only the measured part pays them, and its counters stand between two
- * marks. */
+/* In a guest whose memory has prices, only the measured part pays them, and two marks enclose its counters. */
 static void open_window(void)
 {
     if (room->options.window < 0)
@@ -238,7 +236,7 @@ static void close_window(void)
     window_off();
 }
 
-/* What the first process does beside or instead of working. */
+/* What the first process does besides working, or instead of it. */
 static bool direct(RoomResult *result)
 {
     bool finished;
