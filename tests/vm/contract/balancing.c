@@ -22,7 +22,7 @@ int balancing_setup(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(knobs); i++) {
         text = file_read(KNOBS "/%s", knobs[i]);
         (void)snprintf(knobs_before[i], sizeof(knobs_before[i]), "%s", text ? text : "");
-        /* Less than a second, so that this need not last long. */
+        /* Intervals of less than a second, so that tests need not last long. */
         (void)file_write("100", KNOBS "/%s", knobs[i]);
     }
     return 0;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The kernel's own NUMA balancing, made to look at memory ten times a second, so that tests need not last long. */
+/* The kernel's own NUMA balancing, set to scan memory ten times a second, so that tests need not last long. */
 
 #include "support.h"
 
-/* Remembers how things are set, and shortens the intervals; does nothing outside a guest. For cmocka. */
+/* Remembers the settings, and shortens the intervals. Does nothing outside a guest. For cmocka. */
 int balancing_setup(void **state);
-/* Sets everything as it was. For cmocka. */
+/* Restores all settings. For cmocka. */
 int balancing_teardown(void **state);
 
-/* Skips outside a guest, and where the kernel has no balancing. After balancing_setup(). */
+/* Skips outside a guest, and where the kernel has no balancing. Call after balancing_setup(). */
 void need_balancing(void);
-/* Writes kernel.numa_balancing. 0 or -errno. */
+/* Writes kernel.numa_balancing. Returns 0 or -errno. */
 int balancing_set(const char *mode);

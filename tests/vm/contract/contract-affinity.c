@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* sched_setaffinity(2): what is cut, what is refused, who inherits, and when a thread is where it should be. Relied
- * on by act/masks/ops-affinity.c, act/masks/passage.c, act/undo/restore.c and probe/tasks/masks.c. */
+/* sched_setaffinity(2): which masks are cut, which are refused, who inherits them, and when a thread is where
+ * it should be. Relied on by act/masks/ops-affinity.c, act/masks/passage.c, act/undo/restore.c and
+ * probe/tasks/masks.c. */
 
 #include "support.h"
 
@@ -12,7 +13,7 @@
 #define PF_KTHREAD        0x00200000U
 #define PF_NO_SETAFFINITY 0x04000000U
 
-static uint64_t all; /* CPUs this test was started with */
+static uint64_t all; /* CPUs that this test was started with */
 
 static int setup(void **state)
 {
@@ -26,8 +27,8 @@ static void need_two(void)
         contract_skip("only one CPU");
 }
 
-/* CPUs that do not exist are cut away, so that all ones mean "no wish"; and an empty rest is refused and changes
- * nothing. */
+/* CPUs that do not exist are cut away, so all ones mean "no preference". A mask of which nothing is left is
+ * refused and changes nothing. */
 static void test_cut(void **state)
 {
     pid_t pid = child_sleep(BIT(bit_first(all)));
@@ -42,7 +43,7 @@ static void test_cut(void **state)
     assert_int_equal(mask_get(pid), all);
 }
 
-/* The raw call says how many bytes it filled, in whole words. */
+/* The raw system call returns the number of bytes it filled, in whole words. */
 static void test_raw_length(void **state)
 {
     uint64_t words[128];
@@ -87,7 +88,7 @@ static void *thread_main(void *userdata)
     return NULL;
 }
 
-/* A thread, not the first of its process, has the mask and hands it on. */
+/* A thread other than the first of its process sets a mask for itself and passes it on. */
 static void *creator_main(void *userdata)
 {
     Family *family = userdata;
@@ -115,7 +116,7 @@ static void family_main(void *userdata)
     (void)pthread_join(thread, NULL);
 }
 
-/* From the thread that creates, not from the first one of its process. */
+/* Children and threads inherit the mask of the thread that creates them, not of the first one of its process. */
 static void test_inheritance(void **state)
 {
     Family *family = shared_alloc(sizeof(*family));
@@ -155,9 +156,7 @@ static void test_exec_keeps(void **state)
     assert_int_equal(mask_get(pid), BIT(bit_last(all)));
 }
 
-/*
- * Forks in the instant of a change
- */
+/* Forks during a change */
 
 #define ROUNDS    100U
 #define RING      4096U
@@ -196,8 +195,8 @@ static bool has_begun(void *userdata)
     return goal->forks->begun >= goal->begun;
 }
 
-/* A fork under way when the call returns may still give its child the old mask, one that begins later never does.
- * Nobody gets a third one. */
+/* A fork in progress when the call returns may still give its child the old mask. A fork that begins later
+ * never does. No child gets a third mask. */
 static void test_fork_meanwhile(void **state)
 {
     Forks *forks = shared_alloc(sizeof(*forks));
@@ -214,7 +213,7 @@ static void test_fork_meanwhile(void **state)
 
         assert_int_equal(mask_set(pid, mask), 0);
         from = forks->begun;
-        goal.begun = from + 1 + FORKS_SEE; /* then those up to one less have ended */
+        goal.begun = from + 1 + FORKS_SEE; /* by then all forks before the last one have ended */
         assert_true(eventually(has_begun, &goal));
 
         if (from > 0 && round > 0) {
@@ -258,7 +257,7 @@ static void test_moves_at_once(void **state)
     }
 }
 
-/* One that sleeps is not: it is moved when it wakes, and not at all when the mask is wide again by then. */
+/* A sleeping thread is not moved then but when it wakes, and not at all if its mask is wide again by then. */
 static void test_sleeper_stays(void **state)
 {
     TaskStat before;
@@ -279,7 +278,7 @@ static void test_sleeper_stays(void **state)
  * The kernel's own threads
  */
 
-/* Those it has bound itself say so in their flags, and refuse even the mask they have. */
+/* Kernel threads that the kernel has bound say so in their flags, and refuse even the mask they have. */
 static void test_bound_kernel_threads(void **state)
 {
     unsigned n = 0;

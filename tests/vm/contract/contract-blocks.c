@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Not of the kernel alone: from who uses which memory to where it lies. The threads of one process live on two
- * nodes, the memory of each lies on the other's, and some is used by both. Write hint faults tell who uses what,
- * plan/memory/blocks.h says what goes where, and the mover moves it. */
+/* Not of the kernel alone: the whole path from use of memory to its location. The threads of one process run
+ * on two nodes. The memory of each is on the node of the other, and both use some. Write hint faults tell
+ * which thread uses what, plan/memory/blocks.h says what goes where, and the mover moves it. */
 
 #include "act/mover/mover.h"
 #include "base/time.h"
@@ -15,11 +15,11 @@
 #include <fcntl.h>
 
 #define N_THREADS 2U
-/* Huge pages, of each thread and for both; small ones take their time, above all in a guest. */
+/* Huge pages, for each thread and for both. Small ones take long, above all in a guest. */
 #define OWN_BYTES  (4 * HUGE)
 #define BOTH_BYTES (2 * HUGE)
 #define N_ROUNDS   6U
-#define N_LOOKS    100U /* for that many, at most */
+#define N_LOOKS    100U /* at most, for that many rounds */
 
 typedef struct Team {
     unsigned node[N_THREADS];
@@ -37,7 +37,7 @@ static void write_all(volatile char *p, size_t bytes, unsigned index)
         p[at + index]++;
 }
 
-/* Whether each page of its own says how often it was written. */
+/* True when each page of a thread's own memory says how often it was written. */
 static bool check_all(const volatile char *p, size_t bytes, unsigned index, uint64_t n)
 {
     for (size_t at = 0; at < bytes; at += PAGE)
@@ -53,7 +53,8 @@ static void member_main(void *userdata, unsigned index)
 
     team->tid[index] = gettid();
     while (!team->stop) {
-        /* One begins with what is shared, the other ends with it, so that each comes first in some of it. */
+        /* One thread begins with shared memory, the other ends with it, so that each comes first in some of
+         * it. */
         write_all(team->both + (index + n) * HUGE % BOTH_BYTES, HUGE, index);
         write_all(team->own[index], OWN_BYTES, index);
         write_all(team->both, BOTH_BYTES, index);
@@ -105,7 +106,7 @@ static pid_t team_start(Team **ret)
     return pid;
 }
 
-/* Where the threads live. */
+/* The node that a thread runs on. */
 static NodeIx node_of(void *userdata, pid_t tid, bool alone)
 {
     const Team *team = userdata;
@@ -171,7 +172,7 @@ static bool is_over(void *userdata)
     return true;
 }
 
-/* One order for each node. */
+/* Submits one migration request for each node. */
 static void carry_out(const Blocks *blocks, Mover *mover, const EvidenceTarget *target)
 {
     hwloc_bitmap_t node = hwloc_bitmap_alloc();
@@ -220,8 +221,8 @@ static void test_follow(void **state)
     for (unsigned i = 0; i < N_THREADS; i++)
         assert_int_equal(count(team, target.pid, i, team->node[i]), 0);
 
-    /* What was not touched in three rounds has another chance; and what both use may look like one thread's at
-     * first. */
+    /* Memory that was not touched during one turn has another chance, and shared memory may look like one
+     * thread's at first. */
     for (unsigned i = 0; i < 3; i++) {
         look(session, N_ROUNDS);
         judge(&blocks, session, team, target.pid);
@@ -234,7 +235,7 @@ static void test_follow(void **state)
                       count(team, target.pid, i, team->node[i]), n_pages);
     for (unsigned i = 0; i < N_THREADS; i++)
         assert_true(count(team, target.pid, i, team->node[i]) >= n_pages * 7 / 8);
-    /* But it does not go to and fro. */
+    /* But it does not move back and forth. */
     assert_int_equal(pages_count(target.pid, team->both, n_shared, (int)team->node[0]), shared);
 
     team->stop = true;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Affinity masks against cpuset.cpus of control groups, version 2. Relied on by act/masks/cut.c,
- * act/masks/ops-affinity.c (CUT), act/undo/restore.c (what "all CPUs" means) and probe/tasks/masks.c (whose change a
- * changed mask is).
+/* Affinity masks and cpuset.cpus of control groups, version 2. Relied on by act/masks/cut.c,
+ * act/masks/ops-affinity.c (CUT), act/undo/restore.c (what "all CPUs" means) and probe/tasks/masks.c (who
+ * changed a mask).
  *
  *                                        before Linux 6.2              since
- *     what a thread asked for            cut by the cpuset of then     remembered, and cut anew by every cpuset
- *     the cpuset changes                 every thread gets all of it   what was asked for, cut; all of it when
- *                                                                      nothing is left
+ *     the mask a thread asked for        cut by the cpuset then        remembered, and cut anew by every cpuset
+ *     the cpuset changes                 every thread gets all of it   the mask asked for, cut; all of the cpuset
+ *                                                                      when nothing is left
  *     the thread goes to another group   all of its cpuset             the same */
 
 #include "groups.h"
@@ -72,7 +72,7 @@ static void test_narrowed_and_widened(void **state)
     assert_int_equal(mask_get(pid), remembers ? 0x3 : 0xf);
 }
 
-/* Also a change that leaves the mask as it is makes older kernels forget it. */
+/* On older kernels, even a change of the cpuset that does not affect the mask makes the kernel forget it. */
 static void test_unrelated_change(void **state)
 {
     pid_t pid = begin("a");
@@ -82,7 +82,7 @@ static void test_unrelated_change(void **state)
     assert_int_equal(mask_get(pid), remembers ? 0x3 : 0x7);
 }
 
-/* Asking for more than the cpuset gives is no error, and newer kernels give the rest when they can. */
+/* Asking for more than the cpuset has is no error. Newer kernels give the rest when the cpuset allows it. */
 static void test_wish_beyond(void **state)
 {
     pid_t pid = begin("a");
@@ -94,7 +94,8 @@ static void test_wish_beyond(void **state)
     assert_int_equal(mask_get(pid), remembers ? 0x3 : 0xf);
 }
 
-/* Asking for nothing of it is one, and changes nothing, not what is remembered either. */
+/* Asking for CPUs that are all outside the cpuset is an error. It changes nothing, not even the remembered
+ * mask. */
 static void test_wish_outside(void **state)
 {
     pid_t pid = begin("a");
@@ -108,7 +109,7 @@ static void test_wish_outside(void **state)
     assert_int_equal(mask_get(pid), remembers ? 0x6 : 0xf);
 }
 
-/* Who asks for all CPUs that exist is as one who never asked. */
+/* A thread that asks for all CPUs that exist is treated as one that never asked. */
 static void test_wish_for_all(void **state)
 {
     pid_t pid = begin("a");
@@ -121,7 +122,8 @@ static void test_wish_for_all(void **state)
     assert_int_equal(mask_get(pid), 0xf);
 }
 
-/* Who asks for just what its cpuset has now is not, on newer kernels: it gets no more when that grows. */
+/* A thread that asks for exactly the CPUs of its cpuset is not: on newer kernels it gets no more when the
+ * cpuset grows. */
 static void test_wish_for_this_cpuset(void **state)
 {
     pid_t pid = begin("a");
@@ -170,7 +172,7 @@ static bool has_child(void *userdata)
     return ((Nest *)userdata)->child > 0;
 }
 
-/* What is remembered is inherited, too. */
+/* The remembered mask is inherited, too. */
 static void test_inherited_wish(void **state)
 {
     Nest *nest = shared_alloc(sizeof(*nest));
@@ -190,7 +192,7 @@ static void test_inherited_wish(void **state)
     assert_int_equal(group_write("a", "cgroup.kill", "1"), 0);
 }
 
-/* A group that says nothing has what its parent has, now and later; its own file then is empty. */
+/* A group without a list of its own has the list of its parent, now and later. Its own file is empty then. */
 static void test_effective(void **state)
 {
     pid_t pid = begin("a");
@@ -204,7 +206,7 @@ static void test_effective(void **state)
     assert_int_equal(group_list("b", "cpuset.cpus"), 0);
     assert_int_equal(group_list("b", "cpuset.cpus.effective"), 0x6);
     assert_int_equal(mask_get(pid), 0x6);
-    /* What it asks for and does not get is no error. */
+    /* CPUs in the list of a group that its parent does not have are no error. */
     assert_int_equal(group_write("b", "cpuset.cpus", "2-3"), 0);
     assert_int_equal(group_list("b", "cpuset.cpus"), 0xc);
     assert_int_equal(group_list("b", "cpuset.cpus.effective"), 0x4);
@@ -213,7 +215,7 @@ static void test_effective(void **state)
     assert_int_equal(mask_get(pid), 0xc);
 }
 
-/* Once said, it cannot be unsaid while there are tasks in the group, but on newer kernels. */
+/* A list cannot be emptied while there are tasks in the group, except on newer kernels. */
 static void test_unsaying(void **state)
 {
     bool may = CPUSETS_NEWER;
@@ -229,7 +231,7 @@ static void test_unsaying(void **state)
     assert_int_equal(group_list("a", "cpuset.cpus.effective"), all);
 }
 
-/* A group without the controller has no such files: what holds for it is said further up. */
+/* A group without the controller has no such files. The list of the nearest group above applies. */
 static void test_without_controller(void **state)
 {
     pid_t pid = begin("a");
@@ -241,7 +243,8 @@ static void test_without_controller(void **state)
     assert_int_equal(mask_get(pid), 0x6);
 }
 
-/* Switching the controller on for a group that says nothing makes older kernels forget what its tasks asked for. */
+/* Enabling the controller for a group without a list makes older kernels forget the masks that its tasks
+ * asked for. */
 static void test_controller_on(void **state)
 {
     pid_t pid = begin("a");
@@ -254,8 +257,9 @@ static void test_controller_on(void **state)
     assert_int_equal(mask_get(pid), remembers ? 0x5 : 0xf);
 }
 
-/* Switching it off takes the list away, and its tasks get what the group above has; but not from 6.2 to some version
- * after 6.12 when another group was there first whose tasks gain nothing: then all keep what they have. */
+/* Disabling the controller removes the list, and the tasks of the group get the list of the group above. From
+ * 6.2 to some version after 6.12 they do not if another group was there first whose tasks gain nothing: then
+ * all tasks keep what they have. */
 static void test_controller_off(void **state)
 {
     pid_t pid = begin("a"), bystander = child_sleep(all);
@@ -272,12 +276,12 @@ static void test_controller_off(void **state)
     assert_int_equal(mask_get(pid), remembers && !CPUSETS_NEWER ? 0x6 : 0xf);
     assert_int_equal(mask_get(bystander), 0xf);
 
-    /* Asking for all, as for a mask of its own, helps. */
+    /* Asking for all CPUs, like asking for any other mask, helps. */
     assert_int_equal(mask_set(pid, ~UINT64_C(0)), 0);
     assert_int_equal(mask_get(pid), 0xf);
 }
 
-/* Alone they do get it. */
+/* Without such a group they do get it. */
 static void test_controller_off_alone(void **state)
 {
     pid_t pid = begin("a");

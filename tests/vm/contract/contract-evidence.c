@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Not of the kernel alone: what looking at memory makes of it. Processes whose threads write memory of their own or
- * the same are looked at as the daemon would, by write hint faults and by what the kernel's balancing tells. */
+/* Not of the kernel alone: evidence from observed processes. Threads that write memory of their own, or the
+ * same memory, are observed as the daemon would do it: by write hint faults, and by what the kernel's
+ * balancing reports. */
 
 #include "balancing.h"
 #include "base/time.h"
@@ -42,7 +43,7 @@ static size_t blocks_of_round(const Touches *touches)
     return n;
 }
 
-/* Looks at the process until so many rounds have been counted. */
+/* Observes the process until `n_rounds` rounds have been counted. */
 static Sums look(EvidenceSession *session, unsigned n_rounds, uint32_t cpu_permille)
 {
     const Touches *touches = evidence_touches(session);
@@ -86,7 +87,7 @@ static void tell(const char *what, const Sums *sums, const Touches *touches)
                   sums->target_usec * 1000 / MAX(usec, 1));
 }
 
-/* Which thread's buffer an address is in; TEAM_THREADS: none's. */
+/* The thread whose buffer an address is in; TEAM_THREADS: none. */
 static unsigned buffer_of(const Team *team, uint64_t address)
 {
     for (unsigned i = 0; i < TEAM_THREADS; i++)
@@ -95,7 +96,7 @@ static unsigned buffer_of(const Team *team, uint64_t address)
     return TEAM_THREADS;
 }
 
-/* The blocks of the buffers, those that have the right owner, and those that lie on that node. */
+/* Counts the blocks of the buffers, those with the right owner, and those on the team's node. */
 static void check_blocks(const Team *team, const Touches *touches, size_t *ret_n, size_t *ret_owned,
                          size_t *ret_there)
 {
@@ -112,7 +113,7 @@ static void check_blocks(const Team *team, const Touches *touches, size_t *ret_n
         ++*ret_n;
         *ret_there += block->node.i == node.i;
         *ret_owned += owner == team->tid[index];
-        /* Memory of its own is never taken for that of another. */
+        /* Memory of one thread is never attributed to another. */
         if (team->mode == TEAM_OWN && team->huge)
             assert_true(owner == 0 || owner == team->tid[index]);
     }
@@ -122,7 +123,7 @@ static void check_blocks(const Team *team, const Touches *touches, size_t *ret_n
  * Write hint faults
  */
 
-/* The worst time that a few writes took, without and with being looked at; for who reads the log. */
+/* Logs the longest time that a few writes took, with and without observation. */
 static void tell_gaps(Team *team, const char *what)
 {
     uint64_t alone, looked_at = team_gap(team);
@@ -151,7 +152,7 @@ static void look_at_team(TeamMode mode, bool huge, const char *what)
     assert_int_equal(evidence_begin(&machine.evidence, EVIDENCE_WRITE, &target, &session), 0);
     touches = evidence_touches(session);
     (void)team_gap(team);
-    /* Small pages cost so much in a guest that rounds at the right pace would take half a minute. */
+    /* Small pages cost so much in a guest that rounds at the usual pace would take half a minute. */
     sums = look(session, N_ROUNDS, huge ? 2000 : 20000);
     tell_gaps(team, what);
     tell(what, &sums, touches);
@@ -193,8 +194,8 @@ static void test_shared_small(void **state)
     look_at_team(TEAM_SHARED, false, "shared, small");
 }
 
-/* Nothing is protected while pages are moved or memory is touched first. Who touches it first is told then, and not
- * counted: that is often one thread for all. */
+/* Nothing is protected while pages are moved or memory is touched for the first time. First touches are
+ * reported then but not counted as use: often one thread makes them for all. */
 static void test_held(void **state)
 {
     CLEANUP(evidence_end_p) EvidenceSession *session = NULL;
@@ -234,7 +235,7 @@ static void test_held(void **state)
     assert_true(n_held >= 3);
 }
 
-/* Whoever uses soft-dirty bits is left alone, unless the policy insists. */
+/* A process whose soft-dirty bits somebody uses is left alone, unless the policy insists. */
 static void test_tracked_before(void **state)
 {
     CLEANUP(evidence_end_p) EvidenceSession *session = NULL;
@@ -320,7 +321,8 @@ static int hear(void *userdata, const FaultSample *sample)
     return 0;
 }
 
-/* A process with more threads than may have a ring each: first touches of all of them are told. */
+/* In a process with more threads than may have a ring each, the rings of CPUs report first touches by all
+ * threads. */
 static void listen_to_cpus(pid_t pid, Team *team, int cgroup_fd, HintRingsScope scope, Heard *ret)
 {
     const HintRingsOptions options = {
@@ -398,7 +400,8 @@ typedef struct Balanced {
     NodeIx node;
 } Balanced;
 
-/* All threads prefer the node they run on. That they become a group in time is for contract-numa-balancing. */
+/* True when all threads prefer the node they run on. That they form a group in time is for
+ * contract-numa-balancing. */
 static bool is_told(void *userdata)
 {
     const Balanced *balanced = userdata;
@@ -431,7 +434,8 @@ static void test_kernel(void **state)
 
     need_balancing();
     need_nodes(2);
-    /* At home before anybody counts, or where they were first would be preferred for long. */
+    /* The threads are at home before the kernel counts faults. Otherwise they would long prefer the nodes
+     * they were on. */
     target = machine_target(team_start(TEAM_SHARED, false, &team));
     for (unsigned i = 0; i < TEAM_THREADS; i++)
         assert_int_equal(
@@ -467,7 +471,7 @@ static void test_detection(void **state)
     contract_note("a fault costs %" PRIu32 " ns, protecting a page %" PRIu32 " ns",
                   machine.evidence.fault_nsec, machine.evidence.protect_nsec);
     assert_true(machine.evidence.abilities[chosen].works);
-    /* The kernels of the lab have what it takes. */
+    /* The kernels of the lab have everything that is needed. */
     if (file_exists("/lab/info.json"))
         assert_true(machine.evidence.abilities[EVIDENCE_WRITE].works);
 }

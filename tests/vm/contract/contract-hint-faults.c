@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Write faults that tell which thread uses which page: "4" into /proc/PID/clear_refs write-protects what is there,
- * and a software event on page faults tells thread, address and CPU of each write that runs into it. */
+/* Write faults that tell which thread uses which page. "4" in /proc/PID/clear_refs write-protects the present
+ * pages, and a software event on page faults reports thread, address and CPU of each write to them. */
 
 #include "memory.h"
 #include "threads.h"
@@ -23,7 +23,7 @@ typedef enum Work {
     WORK_READ,
 } Work;
 
-/* What the child's threads do; all of it is shared with them. */
+/* What the child's threads do, shared with them. */
 typedef struct Team {
     bool huge;
     volatile uint64_t round; /* incremented to make them work once */
@@ -41,7 +41,7 @@ static size_t buffer_bytes(const Team *team)
 
 static void work_once(const Team *team, volatile char *p)
 {
-    /* A thread of huge pages writes to all 512 places of each. */
+    /* A thread with huge pages writes to all 512 places of each. */
     for (size_t at = 0; at < buffer_bytes(team); at += PAGE)
         if (team->work == WORK_WRITE)
             p[at]++;
@@ -164,7 +164,7 @@ static bool ring_next(Ring *ring, Sample *ret)
     }
 }
 
-/* Counts the samples that fall into each thread's buffer. Each must be by that thread, and none come twice. */
+/* Counts the samples in each thread's buffer. Each must be by that thread, and no address may come twice. */
 static void ring_count(Ring *ring, const Team *team, size_t counts[N_THREADS])
 {
     static bool seen[N_THREADS][N_BLOCKS * HUGE / PAGE];
@@ -191,7 +191,8 @@ typedef struct Setup {
     Ring rings[N_THREADS];
 } Setup;
 
-/* Without them the write to clear_refs succeeds all the same, and does nothing. A page just written has the bit. */
+/* Skips without soft-dirty bits: the write to clear_refs succeeds all the same, and does nothing. A page just
+ * written has the bit. */
 static void need_soft_dirty(void)
 {
     char *p = pages_map(1);
@@ -232,7 +233,7 @@ static void protect(const Setup *setup)
     assert_int_equal(file_write("4", "/proc/%d/clear_refs", setup->pid), 0);
 }
 
-/* Each thread's ring holds exactly one sample for each of its units, and no foreign one. */
+/* Each thread's ring holds exactly `expected` samples of its own buffer, and none of the other's. */
 static void assert_counts(Setup *setup, size_t expected)
 {
     for (unsigned i = 0; i < N_THREADS; i++) {
@@ -292,7 +293,7 @@ static void test_huge_pages(void **state)
     end(&setup);
 }
 
-/* One ring for each CPU instead of one for each thread tells the same. */
+/* One ring for each CPU reports the same as one for each thread. */
 static void test_rings_of_cpus(void **state)
 {
     size_t counts[N_THREADS] = {0};
@@ -317,7 +318,7 @@ static void test_rings_of_cpus(void **state)
     end(&setup);
 }
 
-/* A first touch is a fault, too: it needs no protection. */
+/* A first touch is a fault, too. It needs no protection. */
 static void test_first_touch(void **state)
 {
     Sample sample;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A CPU goes offline and comes back: what the files say, and what becomes of masks. Relied on by probe/cpu/cpus.c,
- * probe/cpu/cpu-load.c, probe/tasks/masks.c and act (masks are compared within what is online).
+/* A CPU goes offline and comes back: what the files say, and what becomes of masks. Relied on by
+ * probe/cpu/cpus.c, probe/cpu/cpu-load.c, probe/tasks/masks.c and act (masks are compared within the online
+ * CPUs).
  *
- *     mask set              while it is away          when it is back
- *     that CPU alone        all CPUs of the cpuset    the same: the wish is forgotten on all kernels
+ *     mask set              while it is offline       when it is back
+ *     that CPU alone        all CPUs of the cpuset    the same: all kernels forget the mask
  *     alone, asleep         none at all               that CPU
  *     that and others       the others                that and the others
  *
- * Before Linux 6.2, a mask set while a CPU is away never has that CPU, whatever was asked for.
+ * Before Linux 6.2, a mask set while a CPU is offline never has that CPU, whatever was asked for.
  *
- * In a cpuset below the root's the whole cpuset is looked at anew, as by a write to it (see contract-cpuset.c): also
- * of a thread that sleeps. */
+ * In a cpuset below the root's, the whole cpuset is applied anew, as by a write to it (see
+ * contract-cpuset.c), also to a sleeping thread. */
 
 #include "groups.h"
 
@@ -54,7 +55,7 @@ static int end_groups(void **state)
     return groups_teardown(state);
 }
 
-/* The first CPU cannot go. */
+/* The first CPU cannot go offline. */
 static void test_first_stays(void **state)
 {
     need_guest();
@@ -123,8 +124,8 @@ static uint64_t allowed_list(pid_t pid)
     return list_parse(list + strlen(key));
 }
 
-/* A child in the root's group, where no cpuset is. It is there before it gets its mask, or older kernels forget
- * that. */
+/* A child in the root's group, which has no cpuset. It joins before it gets its mask, because older kernels
+ * forget the mask on joining. */
 static pid_t child_in_root(bool busy, uint64_t mask)
 {
     pid_t pid = busy ? child_spin(all) : child_sleep(all);
@@ -152,7 +153,7 @@ static void test_masks(void **state)
     assert_int_equal(mask_get(asleep), 0);
     assert_int_equal(mask_get(both), BIT(other));
     assert_int_equal(mask_get(unbound), all & ~BIT(victim));
-    /* status shows what is set, not what can be used. */
+    /* status shows the mask that was set, not the CPUs that can be used. */
     assert_int_equal(allowed_list(asleep), BIT(victim));
     assert_int_equal(allowed_list(both), pair);
     assert_int_equal(allowed_list(unbound), all);
@@ -164,8 +165,8 @@ static void test_masks(void **state)
     assert_int_equal(mask_get(unbound), all);
 }
 
-/* A CPU that is away may be asked for, if another is asked for, too. Older kernels cut it away there and then, so
- * that it is not had when it is back. */
+/* An offline CPU may be asked for together with an online one. Older kernels cut it from the mask at once, so
+ * the thread does not have it when it is back. */
 static void test_asking_meanwhile(void **state)
 {
     pid_t pid;
@@ -181,7 +182,7 @@ static void test_asking_meanwhile(void **state)
     assert_int_equal(mask_get(pid), BIT(other) | (kernel_since(6, 2) ? BIT(victim) : 0));
 }
 
-/* The same goes for "all there are": only newer kernels take in what comes later. */
+/* The same holds for a mask of all CPUs: only newer kernels include CPUs that come online later. */
 static void test_asking_for_all_meanwhile(void **state)
 {
     pid_t pid;
@@ -221,8 +222,8 @@ static void assert_becomes(pid_t pid, uint64_t mask)
         assert_int_equal(mask_get(pid), mask);
 }
 
-/* The cpuset is cut, later than the file of the CPU says so, and is whole again later, too. What it says itself
- * stays. */
+/* The effective cpuset loses the CPU some time after the CPU's own file says so, and regains it late, too.
+ * The cpuset's own list does not change. */
 static void test_cpuset(void **state)
 {
     bool remembers = kernel_since(6, 2);
@@ -277,7 +278,7 @@ static uint64_t idle_ticks(void)
     return idle;
 }
 
-/* The idle time of a CPU that was away goes on from where it was. */
+/* The idle time of a CPU that was offline continues from its last value. */
 static void test_idle_time(void **state)
 {
     uint64_t before, after;

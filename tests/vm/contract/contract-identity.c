@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What tells tasks apart: numbers, start times, and handles of their directories. Relied on by
+/* What identifies tasks: PIDs, start times, and handles of their directories. Relied on by
  * act/masks/ops-affinity.c, act/masks/passage.c and probe (readers, subjects, discovery). */
 
 #include "support.h"
@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#define FIRST_AGAIN 300 /* where numbers go on after the largest */
+#define FIRST_AGAIN 300 /* the PID after the largest one */
 
 static uint64_t boot_ticks(void)
 {
@@ -41,7 +41,7 @@ static void test_start_time(void **state)
     }
 }
 
-/* It is counted from the fork, and exec changes nothing. */
+/* The start time is that of the fork. exec does not change it. */
 static void exec_main(void *userdata)
 {
     (void)execl("/bin/sleep", "sleep", "1000", NULL);
@@ -65,7 +65,7 @@ static void test_exec_keeps_start(void **state)
     assert_int_equal(before.start_ticks, after.start_ticks);
 }
 
-/* The last word of /proc/loadavg is the last number given out. */
+/* The last word of /proc/loadavg is the last PID that was assigned. */
 static pid_t last_number(void)
 {
     const char *text = file_read("/proc/loadavg"), *word = text ? strrchr(text, ' ') : NULL;
@@ -82,9 +82,7 @@ static void test_last_number(void **state)
     assert_true(before < pid && pid <= after);
 }
 
-/*
- * Going round, in a namespace of its own
- */
+/* PIDs wrap around, in a PID namespace of its own */
 
 typedef struct Round {
     volatile int error;
@@ -132,7 +130,7 @@ static void round_main(void *userdata)
     (void)waitpid(pid, NULL, 0);
 }
 
-/* Numbers ascend, and begin anew at 300. */
+/* PIDs ascend, and start again at 300. */
 static void test_numbers_ascend(void **state)
 {
     Round *round = shared_alloc(sizeof(*round));
@@ -167,8 +165,8 @@ static ssize_t read_at(int fd, const char *name, char *buf, size_t size)
     return n;
 }
 
-/* A kept-open file goes on telling news, read from its start again, and says ESRCH when its task is gone; a handle of
- * the directory says so, too (on some kernels by ENOENT). */
+/* An open file stays up to date when it is read from its start again. It fails with ESRCH when its task is
+ * gone, and so does a handle of the directory (on some kernels with ENOENT). */
 static void test_handles(void **state)
 {
     pid_t pid = child_spin(mask_get(0));
@@ -203,7 +201,8 @@ static void test_handles(void **state)
     (void)close(directory);
 }
 
-/* /proc lists processes in ascending order; so a successor is still ahead of who reads it in bits. */
+/* /proc lists processes in ascending order, so a reader that reads it piece by piece still meets the
+ * successor of a process. */
 static void test_listing_ascends(void **state)
 {
     char buf[512];
@@ -261,8 +260,8 @@ static bool is_listed(pid_t number)
     return found;
 }
 
-/* A thread that leads no process has a directory of its own, too, which is not listed; its numbers are of the same
- * row. */
+/* A thread that leads no process also has a directory in /proc, which is not listed. TIDs and PIDs are
+ * assigned from one sequence. */
 static void test_threads_have_directories(void **state)
 {
     volatile pid_t *tid = shared_alloc(sizeof(*tid));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* migrate_pages(2) and a write to cpuset.mems: both move the memory of a whole process, and are over when they return.
- * For whoever moves a whole group at once. */
+/* migrate_pages(2) and a write to cpuset.mems: both move the memory of a whole process, and have finished
+ * when they return. They are for moving a whole group at once. */
 
 #include "groups.h"
 #include "memory.h"
@@ -22,7 +22,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* A sleeping child whose N pages at `*ret` are its own, on `here`. */
+/* A sleeping child with N private pages at `*ret`, on `here`. */
 static pid_t child_with_pages(char **ret)
 {
     char *p = pages_on(here, N);
@@ -40,10 +40,11 @@ static void test_migrate(void **state)
 
     need_nodes(2);
     pid = child_with_pages(&p);
-    /* How many could not be moved: those shared with us, of its parent's image. */
+    /* The result is the number of pages that could not be moved: those of the program, shared with the
+     * parent. */
     assert_true(migrate(pid, BIT(here), BIT(there)) >= 0);
     assert_int_equal(pages_count(pid, p, N, (int)there), N);
-    /* What is not in `from` stays. */
+    /* Pages on nodes outside `from` stay. */
     assert_true(migrate(pid, BIT(here), BIT(here)) >= 0);
     assert_int_equal(pages_count(pid, p, N, (int)there), N);
 }
@@ -84,7 +85,7 @@ static bool caller_done(void *userdata)
     return ((Caller *)userdata)->done;
 }
 
-/* Where it may go is cut by the caller's cpuset, and (for root) not by the target's. */
+/* The caller's cpuset limits the target nodes. For root, the target's cpuset does not. */
 static void test_cpuset_of_the_caller(void **state)
 {
     Caller *caller = shared_alloc(sizeof(*caller));
@@ -150,7 +151,7 @@ static void test_wider_moves_nothing(void **state)
     assert_int_equal(pages_count(pid, p, N, (int)here), N);
 }
 
-/* Also the pages of a process that comes in from another group with a list of its own. */
+/* The pages of a process that joins from another group with a list of its own move as well. */
 static void test_joining_moves(void **state)
 {
     char *p;
@@ -162,8 +163,9 @@ static void test_joining_moves(void **state)
     assert_int_equal(pages_count(pid, p, N, (int)there), N);
 }
 
-/* Of one that comes from where nothing was said they may or may not be moved: that depends on what was done with the
- * groups before. Who lets it into all nodes first and then says which has them moved for certain. */
+/* If the process comes from a group without a list, its pages may or may not move: that depends on what was
+ * done with the groups before. They move for certain if it joins a group whose list has all nodes, and the
+ * list is narrowed afterwards. */
 static void test_joining_from_the_root(void **state)
 {
     pid_t pid;
@@ -186,7 +188,8 @@ static void test_joining_from_the_root(void **state)
     assert_int_equal(pages_count(pid, p, N, (int)there), N);
 }
 
-/* The first list of a group that said nothing moves what is there, if it had the controller when its tasks came. */
+/* The first list of a group moves memory that is there, if the group had the controller when its tasks
+ * joined. */
 static void test_first_list(void **state)
 {
     pid_t pid;
@@ -202,8 +205,9 @@ static void test_first_list(void **state)
     assert_int_equal(pages_count(pid, p, N, (int)there), N);
 }
 
-/* If the controller was switched on below them, only in the first of the groups it was switched on for. In the others
- * the first list moves nothing, and every later one does. Newer kernels move in all of them. */
+/* If the controller was enabled while tasks were there, the first list moves memory only in the first of the
+ * groups it was enabled for. In the others it moves nothing, and every later list does. Newer kernels move
+ * memory in all of them. */
 static void test_first_list_after_switching_on(void **state)
 {
     static const char *const names[2] = {"a/b", "a/c"};
@@ -223,7 +227,8 @@ static void test_first_list_after_switching_on(void **state)
         assert_int_equal(group_write_list(names[i], "cpuset.mems", BIT(there)), 0);
         assert_int_equal(pages_count(pids[i], p[i], N, (int)(i == 0 || CPUSETS_NEWER ? there : here)), N);
     }
-    /* New memory obeys. What was left behind is not found by the next list, only by one that comes from its node. */
+    /* New memory obeys the list. The next list does not find memory that was left behind, unless the list
+     * before it has that memory's node. */
     assert_int_equal(group_write_list("a/c", "cpuset.mems", BIT(here)), 0);
     assert_int_equal(group_write_list("a/c", "cpuset.mems", BIT(there)), 0);
     assert_int_equal(pages_count(pids[1], p[1], N, (int)there), N);
@@ -249,8 +254,8 @@ static void test_huge_moves_whole(void **state)
     assert_int_equal(vmstat("thp_split_page"), splits);
 }
 
-/* As with CPUs: nodes that do not exist are an error, and so is taking the list away from under tasks, but on newer
- * kernels. */
+/* As with CPUs, nodes that do not exist are an error, and so is emptying the list while the group has tasks,
+ * except on newer kernels. */
 static void test_mems_errors(void **state)
 {
     bool may = CPUSETS_NEWER;

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* move_pages(2): what it says of a page, what it refuses as a whole, and what it leaves undone. For whoever asks where
- * memory is and moves it page by page.
+/* move_pages(2): what it reports for a page, which calls fail as a whole, and what it leaves undone. It is
+ * used to ask where memory is, and to move it page by page.
  *
  *     the call fails                                   a page's status
  *     ENODEV   no such node, or one without memory     node     it is there (or was there already)
  *     EACCES   a node outside the target's cpuset      ENOENT   nothing there yet
  *     EPERM    MOVE_ALL without CAP_SYS_NICE           EFAULT   no mapping, or the zero page; before Linux 6.12
  *     EINVAL   unknown flags; a kernel thread                   also private memory that was never touched
- *     ESRCH    no such process                         EACCES   mapped by several, without MOVE_ALL
- */
+ *     ESRCH    no such process                         EACCES   mapped by several, without MOVE_ALL */
 
 #include "groups.h"
 #include "memory.h"
@@ -31,7 +30,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* Private memory where nothing is yet. */
+/* The status of private memory that was never touched. */
 static int untouched(void)
 {
     return kernel_since(6, 12) ? -ENOENT : -EFAULT;
@@ -64,7 +63,7 @@ static void test_query(void **state)
     assert_int_equal(status[0], -EFAULT);
 }
 
-/* There is no limit to their number: 256 MB in one call. */
+/* The number of pages is not limited: 256 MB in one call. */
 static void test_query_many(void **state)
 {
     const size_t n = (size_t)256 << 8;
@@ -92,7 +91,7 @@ static void test_query_of_another(void **state)
     pid_t pid;
 
     pages_touch(p, 2);
-    pid = child_sleep(mask_get(0)); /* has the same at the same place */
+    pid = child_sleep(mask_get(0)); /* has the same pages at the same address */
     assert_int_equal(pages_count(pid, p, 4, untouched()), 2);
     child_end(pid);
     pages_unmap(p, (size_t)4 * PAGE);
@@ -174,7 +173,7 @@ static void test_move(void **state)
     assert_int_equal(pages_move(0, p, N, (int)there, MPOL_MF_MOVE, status), 0);
     assert_all(status, N, (int)there);
     assert_int_equal(pages_count(0, p, N, (int)there), N);
-    /* Again: it says so and does nothing. */
+    /* A second move reports the same and does nothing. */
     assert_int_equal(pages_move(0, p, N, (int)there, MPOL_MF_MOVE, status), 0);
     assert_all(status, N, (int)there);
     for (unsigned i = 0; i < N; i++)
@@ -182,7 +181,7 @@ static void test_move(void **state)
     pages_unmap(p, (size_t)N * PAGE);
 }
 
-/* Holes are told page by page and stop nothing. */
+/* Holes are reported page by page and do not stop the move. */
 static void test_move_with_holes(void **state)
 {
     int status[4];
@@ -202,7 +201,7 @@ static void test_move_with_holes(void **state)
     pages_unmap(p, (size_t)4 * PAGE);
 }
 
-/* A node that cannot be ends the whole call. */
+/* A node that does not exist fails the whole call. */
 static void test_bad_nodes(void **state)
 {
     int status[2] = {99, 99};
@@ -215,7 +214,8 @@ static void test_bad_nodes(void **state)
     pages_unmap(p, (size_t)2 * PAGE);
 }
 
-/* Pages in front of the bad one have been moved when the call fails, and their status may be missing. */
+/* Pages before the one with the bad node have been moved when the call fails, and their status may be
+ * missing. */
 static void test_bad_node_late(void **state)
 {
     int status[3] = {99, 99, 99}, nodes[3];
@@ -236,7 +236,7 @@ static void test_bad_node_late(void **state)
     pages_unmap(p, (size_t)3 * PAGE);
 }
 
-/* The cpuset of the target says where its memory may be, also when somebody else moves it. */
+/* The cpuset of the target limits where its memory may be, also when another process moves it. */
 static void test_outside_cpuset(void **state)
 {
     int status[N];
@@ -250,7 +250,7 @@ static void test_outside_cpuset(void **state)
     p = pages_on(here, N);
     pid = child_sleep(mask_get(0));
     assert_int_equal(group_join("mems", pid), 0);
-    pages_unmap(p, (size_t)N * PAGE); /* or they are shared with the child */
+    pages_unmap(p, (size_t)N * PAGE); /* otherwise they are shared with the child */
     assert_int_equal(pages_move(pid, p, N, (int)there, MPOL_MF_MOVE, status), -EACCES);
     assert_int_equal(pages_count(pid, p, N, (int)here), N);
     assert_int_equal(group_write_list("mems", "cpuset.mems", BIT(here) | BIT(there)), 0);
@@ -258,7 +258,7 @@ static void test_outside_cpuset(void **state)
     assert_int_equal(pages_count(pid, p, N, (int)there), N);
 }
 
-/* What several processes map is moved with MOVE_ALL only. */
+/* Pages that several processes map are moved only with MOVE_ALL. */
 static void move_shared(char *p, pid_t pid)
 {
     int status[N];
@@ -314,7 +314,7 @@ static void test_shared_memory(void **state)
     pages_unmap(p, (size_t)N * PAGE);
 }
 
-/* A huge page moves as one, whichever of its addresses is named, and stays huge. */
+/* A huge page moves as a whole, whichever of its addresses is given, and stays huge. */
 static void test_huge(void **state)
 {
     uint64_t splits;
@@ -331,7 +331,7 @@ static void test_huge(void **state)
     pages_unmap(p, HUGE);
 }
 
-/* Naming each of its 512 addresses is no error. */
+/* Giving each of its 512 addresses is no error. */
 static void test_huge_by_all_names(void **state)
 {
     int status[HUGE / PAGE];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Nodes that are not whole: without CPUs, without memory, or with a part of it offline. */
+/* Incomplete nodes: without CPUs, without memory, or with a part of their memory offline. */
 
 #include "groups.h"
 #include "memory.h"
@@ -96,7 +96,7 @@ static unsigned nearest_memory(unsigned node)
     return best;
 }
 
-/* Memory that is touched on a CPU comes from its node, or from the nearest that has some. */
+/* Memory first touched on a CPU comes from the CPU's node, or from the nearest node with memory. */
 static void test_first_touch(void **state)
 {
     uint64_t before = mask_get(0), nodes = cpu_nodes();
@@ -128,7 +128,7 @@ static unsigned need_memory_only(void)
     return bit_first(nodes);
 }
 
-/* Its memory is as good as any: for policies, moves, and cpusets. Nobody gets it who did not ask. */
+/* Its memory is like any other for policies, moves, and cpusets. Only those that ask for it get it. */
 static void test_memory_only(void **state)
 {
     unsigned node = need_memory_only(), first = bit_first(memory_nodes());
@@ -159,7 +159,7 @@ static void test_memory_only_in_cpuset(void **state)
     assert_int_equal(group_join("a", pid), 0);
     assert_int_equal(group_write_list("a", "cpuset.mems", BIT(node)), 0);
     assert_int_equal(pages_count(pid, p, N, (int)node), N);
-    /* Its CPUs are another matter. */
+    /* The cpuset's CPUs are not affected. */
     assert_int_equal(mask_get(pid), mask_get(0));
 }
 
@@ -193,7 +193,7 @@ static void test_cpus_only(void **state)
     pages_unmap(p, (size_t)2 * PAGE);
 }
 
-/* A cpuset takes it without complaint and without effect; with no other node in the list, all nodes hold as before. */
+/* A cpuset accepts the node, without effect. If the list has no other node, all nodes apply as before. */
 static void test_cpus_only_in_cpuset(void **state)
 {
     unsigned node = need_cpus_only();
@@ -232,7 +232,7 @@ static int64_t node_total(unsigned node)
     return total;
 }
 
-/* How many of the pages are in so many page frames from `first` on. */
+/* Number of the pages that lie in the `n_frames` page frames from `first` on. */
 static size_t count_inside(const char *p, size_t n, uint64_t first, uint64_t n_frames)
 {
     int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
@@ -250,8 +250,9 @@ static size_t count_inside(const char *p, size_t n, uint64_t first, uint64_t n_f
     return count;
 }
 
-/* Takes a block offline in which nothing is that cannot be moved (movablecore= on the kernel's command line), and
- * says how many of the pages were in it. Some blocks fail all the same: those with what the kernel took at boot. */
+/* Takes a block offline that has only movable memory (movablecore= on the kernel's command line), and returns
+ * how many of the pages were in it. Some such blocks fail all the same: those with memory that the kernel
+ * allocated at boot. */
 static bool take_block(unsigned node, const char *p, size_t n, size_t frames, Block *ret, size_t *ret_inside)
 {
     for (unsigned number = 1024; number-- > 0;) {
@@ -272,7 +273,8 @@ static bool take_block(unsigned node, const char *p, size_t n, size_t frames, Bl
     return false;
 }
 
-/* What was in it is moved elsewhere and not lost; the node is smaller by it, and is whole again afterwards. */
+/* The block's content is moved elsewhere and not lost. The node is smaller by the block, and whole again
+ * afterwards. */
 static void test_block(void **state)
 {
     const size_t n = (size_t)160 << 8; /* 160 MB: more than a block */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the kernel's own NUMA balancing tells of a task: faults by node and the preferred node in /proc/PID/sched, and
- * its group, Ngid, in /proc/PID/status. */
+/* What the kernel's own NUMA balancing reports for a task: faults by node and the preferred node in
+ * /proc/PID/sched, and its group, Ngid, in /proc/PID/status. */
 
 #include "balancing.h"
 #include "memory.h"
@@ -11,7 +11,7 @@
 
 #define N_PAGES 2048U
 
-/* Two threads that write and read the same pages all the time. */
+/* Two threads that continually write and read the same pages. */
 typedef struct Pair {
     volatile pid_t tid[2];
     char *pages;
@@ -34,7 +34,8 @@ static void *pair_thread(void *userdata)
     return NULL;
 }
 
-/* The child touches its pages itself: those shared with a parent may be copied, to where the copier runs. */
+/* The child touches its pages itself. Pages shared with a parent may be copied, to the node where the copying
+ * thread runs. */
 static void pair_main(void *userdata)
 {
     unsigned long from = (unsigned long)BIT(pair->from);
@@ -55,13 +56,13 @@ static bool pair_ready(void *userdata)
     return pair->tid[0] > 0 && pair->tid[1] > 0;
 }
 
-/* A node with CPUs and memory. */
+/* Nodes with CPUs and memory. */
 static uint64_t whole_nodes(void)
 {
     return memory_nodes() & file_list("/sys/devices/system/node/has_cpu");
 }
 
-/* The pair runs on the CPUs of `on`, its memory is on `from`. */
+/* Starts the pair on the CPUs of `on`, with its memory on `from`. */
 static pid_t begin(unsigned on, unsigned from, const char *mode)
 {
     uint64_t cpus = file_list("/sys/devices/system/node/node%u/cpulist", on);
@@ -142,7 +143,8 @@ static bool is_numa_line(const char *text, unsigned node)
            n == node;
 }
 
-/* Memory comes to the threads, each prefers that node, and both are of one group, named after one of them. */
+/* Memory moves to the threads, each thread prefers that node, and both are in one group, whose id is that of
+ * one of them. */
 static void test_told(void **state)
 {
     Wanted wanted;
@@ -172,7 +174,7 @@ static bool has_run(void *userdata)
     return task_schedstat(pair->tid[1], v) && v[0] > UINT64_C(2000000000);
 }
 
-/* Switched off, none of it happens. */
+/* When balancing is off, none of this happens. */
 static void test_switched_off(void **state)
 {
     Wanted wanted;

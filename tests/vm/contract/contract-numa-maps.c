@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* /proc/PID/numa_maps and maps, and the meminfo of nodes: what says where memory lies, who shares it, and what is
- * free. */
+/* /proc/PID/numa_maps and maps, and the meminfo of nodes: they tell where memory is, which processes share
+ * it, and how much is free. */
 
 #include "memory.h"
 
@@ -11,7 +11,8 @@
 
 #define N 64U
 
-/* The line of the mapping that begins at `p`, in a file of the form "ADDRESS..."; fails the test when there is none. */
+/* The line of the mapping that begins at `p`, in a file whose lines begin with an address. Fails the test
+ * when there is none. */
 static char *line_of(pid_t pid, const char *file, const void *p)
 {
     char address[32], *text = file_read("/proc/%d/%s", (int)pid, file);
@@ -26,7 +27,7 @@ static char *line_of(pid_t pid, const char *file, const void *p)
     return NULL;
 }
 
-/* The number behind " KEY=", -1: there is none. */
+/* The number after " KEY="; -1 when there is none. */
 static long number_of(const char *line, const char *key)
 {
     char word[64];
@@ -62,7 +63,7 @@ static void test_pages_by_node(void **state)
     }
 }
 
-/* A transparent huge page counts as its small ones. */
+/* A transparent huge page counts as its small pages. */
 static void test_huge(void **state)
 {
     char *p, *line;
@@ -109,7 +110,8 @@ static bool toucher_done(void *userdata)
     return ((Toucher *)userdata)->done;
 }
 
-/* Shared memory has a name that says so, with blanks escaped, and the number of processes that map a page of it. */
+/* Shared memory has a name that identifies it, with blanks escaped, and the number of processes that map a
+ * page of it. */
 static void test_shared(void **state)
 {
     char *p = map_shared("a b"), *line = line_of(getpid(), "numa_maps", p);
@@ -128,7 +130,7 @@ static void test_shared(void **state)
     (void)munmap(p, N * PAGE);
 }
 
-/* Of a private mapping of a file, what was written is anonymous. */
+/* In a private mapping of a file, written pages are anonymous. */
 static void test_private_file(void **state)
 {
     int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -155,7 +157,7 @@ static void object_of(pid_t pid, const void *p, char *ret, size_t size)
     (void)snprintf(ret, size, "%s %s", device, inode);
 }
 
-/* The same memory has the same device and inode in every process, other memory has others. */
+/* The same memory has the same device and inode in every process, other memory has different ones. */
 static void test_who_shares(void **state)
 {
     char *a = map_shared("same"), *b = map_shared("same"), ours[64], theirs[64], other[64];
@@ -170,7 +172,7 @@ static void test_who_shares(void **state)
     (void)munmap(b, N * PAGE);
 }
 
-/* Who has ended has no memory: the text is empty, or there is an error. */
+/* A process that has ended has no memory: the text is empty, or reading fails. */
 static void test_ended(void **state)
 {
     pid_t pid = fork();

@@ -4,8 +4,7 @@
  *
  *                                  before Linux 6.4        since
  *     shortest window              500 ms                  more than 0
- *     without CAP_SYS_RESOURCE     windows of whole 2 s    the same (6.1 has it from its stable series)
- */
+ *     without CAP_SYS_RESOURCE     windows of whole 2 s    the same (6.1 has it from its stable series) */
 
 #include "groups.h"
 
@@ -23,7 +22,7 @@ static void need_pressure(void)
         contract_skip("no pressure files (CONFIG_PSI, psi=1)");
 }
 
-/* Opens a file and writes a trigger of so many bytes. The descriptor, or -errno. */
+/* Opens a file and writes a trigger of `size` bytes. Returns the descriptor or -errno. */
 static int arm(const char *path, const char *text, size_t size)
 {
     int fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC), r;
@@ -61,7 +60,7 @@ static void test_form(void **state)
     assert_int_equal(sscanf(text, "some avg10=%f avg60=%f avg300=%f total=%llu\n", &a, &b, &c, &total), 4);
     full = strchr(text, '\n') + 1;
     assert_int_equal(sscanf(full, "full avg10=%f avg60=%f avg300=%f total=%llu\n", &a, &b, &c, &total), 4);
-    /* It means nothing for the whole system, and is always zero. */
+    /* "full" has no meaning for the whole system, and is always zero. */
     assert_string_equal(full, "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n");
 }
 
@@ -81,7 +80,8 @@ static void test_windows(void **state)
     assert_arms(SYSTEM_FILE, "any 150000 1000000", -EINVAL);
 }
 
-/* The last byte given is overwritten, so that it must be the terminator: without it 20 s lose a digit and pass. */
+/* The kernel overwrites the last byte, which must therefore be the terminator: without one, 20 s lose a digit
+ * and pass. */
 static void test_last_byte_is_lost(void **state)
 {
     static const char text[] = "some 150000 20000000";
@@ -128,12 +128,12 @@ static void two_on_one(const char *group)
 
         if (group)
             assert_int_equal(group_join(group, pid), 0);
-        /* Only now: before Linux 6.2 they forget it when they join. */
+        /* After joining: before Linux 6.2 they forget the mask when they join. */
         assert_int_equal(mask_set(pid, BIT(bit_last(all))), 0);
     }
 }
 
-/* Two tasks on one CPU are pressure, and it is told again in the next window. */
+/* Two tasks on one CPU are pressure. It is reported again in the next window. */
 static void test_system_fires(void **state)
 {
     int fd;
@@ -147,7 +147,7 @@ static void test_system_fires(void **state)
     (void)close(fd);
 }
 
-/* A group's file tells of its own tasks alone. */
+/* A group's file reports only its own tasks. */
 static void test_group_fires(void **state)
 {
     const char *path = GROUPS_ROOT "/busy/cpu.pressure", *quiet = GROUPS_ROOT "/quiet/cpu.pressure";
@@ -170,7 +170,7 @@ static void test_group_fires(void **state)
     (void)close(p.fd);
 }
 
-/* A trigger whose group is removed polls as an error for ever, and not as an event. */
+/* A trigger whose group was removed always polls as an error, never as an event. */
 static void test_group_goes(void **state)
 {
     struct pollfd p = {.events = POLLPRI};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* /proc/schedstat: its form by version, what the two fields of a CPU count, and which domains there are. Relied on by
- * kernel/schedstat.c, probe/cpu/cpu-load.c and topo/domains.c.
+/* /proc/schedstat: its format by version, what the two fields of a CPU count, and which domains there are.
+ * Relied on by kernel/schedstat.c, probe/cpu/cpu-load.c and topo/domains.c.
  *
  *     version   kernels           cpu line   domain line
  *     15        up to 6.9         9          mask and 36 numbers
@@ -62,11 +62,11 @@ static void test_fields(void **state)
         } else {
             assert_int_equal(strncmp(line, "domain", 6), 0);
             assert_int_equal(count_words(line), domain_words);
-            /* The name comes first since it is there; a mask is hexadecimal. */
+            /* The name comes first in versions that have one; a mask is hexadecimal. */
             assert_int_equal(isupper((unsigned char)strchr(line, ' ')[1]) != 0, version() == 17);
         }
     }
-    /* Exactly the CPUs that are online, in one line each. */
+    /* The file lists exactly the online CPUs, one line each. */
     assert_int_equal(seen, file_list("/sys/devices/system/cpu/online"));
 }
 
@@ -97,7 +97,7 @@ typedef struct Pair {
     uint64_t before[CPU_FIELDS], now[CPU_FIELDS];
     uint64_t task_before[2][3], task_now[2][3];
     uint64_t much;
-    uint64_t stretch, sum; /* of time that does not appear: of late, and of all stretches before */
+    uint64_t stretch, sum; /* time missing from the CPU's field: current stretch, earlier ones */
 } Pair;
 
 static bool pair_is_far(void *userdata)
@@ -119,12 +119,12 @@ static void assert_near(uint64_t a, uint64_t b, uint64_t off)
                  (unsigned long long)b);
 }
 
-/* Two spinners share a CPU: it runs all the time, and somebody waits all the time. The counts of the CPU are those of
- * its tasks, in nanoseconds; also when schedstats are switched off. */
+/* Two spinning threads share a CPU: one always runs, the other always waits. The counts of the CPU are those
+ * of its tasks, in nanoseconds, also when schedstats are switched off. */
 static void share_a_cpu(void)
 {
     Pair pair = {.cpu = bit_last(mask_get(0)), .much = UINT64_C(400000000)};
-    const uint64_t slack = UINT64_C(200000000); /* slices not over yet, and what else ran there */
+    const uint64_t slack = UINT64_C(200000000); /* unfinished slices, and other tasks that ran there */
     uint64_t run = 0, wait = 0;
 
     for (unsigned i = 0; i < 2; i++)
@@ -167,10 +167,10 @@ static void test_run_and_wait_switched_off(void **state)
     share_a_cpu();
 }
 
-/* While one task has a CPU to itself its run time does not appear there, but in the task's own file it does. Where the
- * host is busy, a CPU of the guest hardly ever runs for long without some thread of the kernel's having its turn, so
- * the task goes before those, and this adds up stretches. One of less than two ticks of 4 ms is none: a tick may come
- * between the two readings. */
+/* While one task has a CPU to itself, its run time appears in the task's own file but not in the CPU's. On a
+ * busy host some kernel thread soon gets its turn on every CPU of the guest. The task is therefore given
+ * priority over kernel threads, and stretches are added up. A stretch of less than two ticks of 4 ms does not
+ * count: a tick may come between the two readings. */
 #define STRETCH_MIN_NSEC 8000000
 
 static bool lags(void *userdata)
@@ -200,7 +200,7 @@ static void test_lone_spinner_looks_idle(void **state)
     (void)need_schedstat();
     pair.pids[0] = child_spin(BIT(pair.cpu));
     if (bit_count(mask) > 1) {
-        /* Without the right to, it takes longer. We are not to wait behind it. */
+        /* Without the right to do this the test takes longer. The test itself must not wait behind the task. */
         assert_int_equal(mask_set(0, mask & ~BIT(pair.cpu)), 0);
         (void)sched_setscheduler(pair.pids[0], SCHED_FIFO, &(struct sched_param){.sched_priority = 1});
     }
@@ -232,7 +232,7 @@ static uint64_t node_of(unsigned cpu, unsigned *ret_node)
     return 0;
 }
 
-/* CPUs of the nodes that are at most so far away. */
+/* CPUs of the nodes at a distance of at most `limit`. */
 static uint64_t span_within(unsigned node, unsigned limit)
 {
     uint64_t nodes = file_list("/sys/devices/system/node/online"), near = 0, span = 0;
@@ -258,7 +258,7 @@ static uint64_t parse_hex_mask(const char *s)
     return mask;
 }
 
-/* The spans of a CPU's domains that are larger than its node, ascending. */
+/* The spans of a CPU's domains that reach beyond its node, ascending. */
 static unsigned wide_domains(unsigned cpu, uint64_t node_cpus, uint64_t ret[64])
 {
     unsigned n = 0;
@@ -283,7 +283,7 @@ static unsigned wide_domains(unsigned cpu, uint64_t node_cpus, uint64_t ret[64])
     return n;
 }
 
-/* One for each distance from the CPU's node that takes in more CPUs, and no other. */
+/* There is one domain for each distance from the CPU's node that adds CPUs, and no other. */
 static void test_domains_follow_distances(void **state)
 {
     uint64_t online = file_list("/sys/devices/system/cpu/online");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* AllowedCPUs= and AllowedMemoryNodes= of a running unit, through systemd: what reaches its control group, what masks
- * and memory become, what a reload of the configuration does to them, and how it is taken back. */
+/* AllowedCPUs= and AllowedMemoryNodes= of a running unit, set through systemd: what reaches its control group,
+ * what happens to masks and memory, what a reload of the configuration does to them, and how they are reset. */
 
 #include "memory.h"
 
@@ -19,7 +19,7 @@ static int setup(void **state)
     return 0;
 }
 
-/* The output of a command, up to its first line end; fails the test when the command does. */
+/* The output of a command up to its first newline. Fails the test when the command fails. */
 __attribute__((format(printf, 1, 2))) static const char *run(const char *format, ...)
 {
     static char text[1024];
@@ -50,7 +50,7 @@ static void need_systemd(void)
         contract_skip("CPUs 0-3 are needed");
 }
 
-/* The program, and not what systemd runs before it. */
+/* True when the program itself sleeps, not what systemd runs before it. */
 static bool sleeps(void *userdata)
 {
     const pid_t *pid = userdata;
@@ -61,7 +61,7 @@ static bool sleeps(void *userdata)
            stat.state == 'S';
 }
 
-/* Starts a transient unit that sleeps, and does when this returns. Returns its process. */
+/* Starts a transient unit whose process sleeps, and waits until it does. Returns the process. */
 static pid_t start(const char *unit)
 {
     pid_t pid;
@@ -88,8 +88,8 @@ static uint64_t unit_list(const char *file)
     return file_list(SLICE "/" UNIT "/%s", file);
 }
 
-/* Before anybody asks, units have no cpuset files. The list is there when systemctl returns, and masks follow it. A
- * reload keeps what --runtime set, and masks within it. */
+/* Before a property is set, units have no cpuset files. The list is there when systemctl returns, and masks
+ * follow it. A reload keeps what --runtime set, and masks within it. */
 static void test_cpus(void **state)
 {
     pid_t pid;
@@ -117,8 +117,8 @@ static unsigned version(void)
     return (unsigned)strtoul(run("systemctl --version") + strlen("systemd "), NULL, 10);
 }
 
-/* What somebody wrote into the file himself lasts until systemd writes there again: with any property of the unit, and
- * before version 254 with any reload. */
+/* A list that somebody wrote directly into the file stays until systemd writes there again: with any property
+ * of the unit, and before version 254 with any reload. */
 static void test_foreign_write(void **state)
 {
     pid_t pid;
@@ -141,9 +141,9 @@ static bool list_gone(void *userdata)
     return !file_exists(SLICE "/" UNIT "/cpuset.cpus");
 }
 
-/* An empty list takes the controller away with it, a moment later. Since Linux 6.2, and until a version after 6.12,
- * masks then stay as they are (contract-cpuset.c: there are other units), and a list of all CPUs does not widen them
- * either, because it is no change. Who lists all CPUs first gets them, and keeps them. */
+/* An empty list removes the controller a moment later. From Linux 6.2 to some version after 6.12, masks then
+ * stay as they are (contract-cpuset.c: there are other units), and a list of all CPUs does not widen them
+ * afterwards, because it is no change. If all CPUs are listed first, threads get them and keep them. */
 static void test_reset(void **state)
 {
     bool stuck = kernel_since(6, 2) && !CPUSETS_NEWER;
@@ -165,8 +165,8 @@ static void test_reset(void **state)
     assert_int_equal(mask_get(pid), all);
 }
 
-/* A property of one unit switches the controller on for its neighbours, too, which makes older kernels forget what
- * their threads asked for. */
+/* A property of one unit enables the controller for its neighbours, too. Older kernels then forget the masks
+ * that the neighbours' threads asked for. */
 static void test_neighbours(void **state)
 {
     pid_t pid;
@@ -178,7 +178,7 @@ static void test_neighbours(void **state)
     set_property(UNIT, "AllowedCPUs=0-1");
     assert_int_equal(mask_get(pid), kernel_since(6, 2) ? 0x5 : all);
     assert_int_equal(file_list(SLICE "/" OTHER "/cpuset.cpus.effective"), all);
-    /* Further changes concern the unit alone. */
+    /* Later changes affect only the unit itself. */
     assert_int_equal(mask_set(pid, 0x5), 0);
     set_property(UNIT, "AllowedCPUs=1-2");
     assert_int_equal(mask_get(pid), 0x5);
@@ -197,8 +197,9 @@ static int64_t stack_pages(pid_t pid, unsigned node)
     return count && count < strchr(line, '\n') ? strtoll(count + strlen(key), NULL, 10) : 0;
 }
 
-/* The first list of a unit that was running before moves nothing, but on newer kernels (contract-migrate-pages.c:
- * there are other units); with every later one memory has moved when systemctl returns. */
+/* The first list of a unit that was already running moves nothing, except on newer kernels
+ * (contract-migrate-pages.c: there are other units). With every later list, memory has moved when systemctl
+ * returns. */
 static void test_memory_nodes(void **state)
 {
     unsigned from, to;

@@ -32,7 +32,7 @@ static int remove_group(const char *path)
 {
     char copy[128];
 
-    /* A task that was killed leaves its group a moment later. */
+    /* A killed task leaves its group a moment later. */
     (void)snprintf(copy, sizeof(copy), "%s", path);
     return eventually(removed, copy) ? 0 : -1;
 }

@@ -16,7 +16,7 @@ int machine_setup(void **state)
     if (machine.root_fd < 0 || topology_load(&options, &machine.topology, &error) < 0 ||
         evidence_detect(machine.root_fd, true, &machine.evidence) < 0)
         return -1;
-    /* Where the host is busy everything takes many times as long, and this is not about that. */
+    /* On a busy host everything takes many times as long; these tests are not about that. */
     machine.evidence.stall_usec = USEC_PER_SEC;
     return 0;
 }

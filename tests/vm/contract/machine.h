@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* This machine as the program sees it: what the tests of evidence look with. */
+/* This machine as the daemon sees it, for tests of evidence. */
 
 #include "support.h"
 
@@ -19,7 +19,7 @@ extern Machine machine;
 int machine_setup(void **state);
 int machine_teardown(void **state);
 
-/* A process to look at. */
+/* A process to observe. */
 EvidenceTarget machine_target(pid_t pid);
 
 /* Skips where there are no write hint faults. */

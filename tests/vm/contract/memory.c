@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#define BITS 65UL /* the kernel takes one less than it is told */
+#define BITS 65UL /* the kernel uses one less than it is told */
 
 uint64_t memory_nodes(void)
 {

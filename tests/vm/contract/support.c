@@ -45,7 +45,7 @@ void contract_skip(const char *format, ...)
     say(format, args);
     va_end(args);
     skip();
-    abort(); /* it does not return, which its declaration does not say */
+    abort(); /* skip() does not return, but its declaration does not say so */
 }
 
 void contract_note(const char *format, ...)
@@ -91,7 +91,7 @@ static int write_path(const char *path, const char *text)
 
     if (fd < 0)
         return -errno;
-    /* An empty text is a line end: nothing at all would not reach the kernel. */
+    /* An empty text is written as a newline: a write of no bytes would not reach the kernel. */
     if (write(fd, *text ? text : "\n", *text ? strlen(text) : 1) < 0)
         r = -errno;
     (void)close(fd);

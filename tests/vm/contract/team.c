@@ -24,7 +24,7 @@ static void write_pages(Team *team, unsigned index, volatile char *p, size_t byt
     }
 }
 
-/* Those that share begin at different blocks, so that each comes first in some. */
+/* Threads that share memory begin at different blocks, so that each comes first in some. */
 static void work(Team *team, unsigned index)
 {
     volatile char *p = team->buffer[index];
