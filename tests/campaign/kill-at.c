@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* To be preloaded (ld.so(8)): kills the program with SIGKILL before its call number NUMAPLACE_KILL_AT of those that
- * change something. All of these calls are counted together, and what was done before is done. ptrace(2) would do
- * it, too, but stops the program at each of its other calls as well, which are a hundred times as many. */
+/* Preloaded (ld.so(8)), it kills the program with SIGKILL before call number NUMAPLACE_KILL_AT of those that
+ * change something. All such calls are counted together, and the calls before are complete. ptrace(2) could do
+ * this, too, but it stops the program at each of its other calls as well, which are a hundred times as many. */
 
 #include <dlfcn.h>
 #include <signal.h>
@@ -23,7 +23,7 @@ static void reach(void)
         (void)kill(getpid(), SIGKILL);
 }
 
-/* The program's own one, of the same type. */
+/* The original function, of the same type. */
 #define NEXT(name) ((__typeof__(&(name)))dlsym(RTLD_NEXT, #name))
 
 #define PUBLIC __attribute__((visibility("default")))
@@ -63,7 +63,7 @@ CHANGES(long, move_pages, (int pid, unsigned long n, void **pages, const int *no
 CHANGES(long, migrate_pages, (int pid, unsigned long max, const unsigned long *from, const unsigned long *to),
         pid, max, from, to)
 
-/* Masks are set by this one. */
+/* Masks are set through syscall(2). */
 PUBLIC long syscall(long number, ...)
 {
     long a[6];

@@ -10,7 +10,7 @@ static void add_part(AddressMap *m, uint64_t first, uint64_t bytes)
     m->n_lines += bytes >> ADDRESS_LINE_SHIFT;
 }
 
-/* QEMU's q35: with less than 2816 MiB all of it is below 4 GiB, else 2 GiB are. */
+/* QEMU's q35: memory of less than 2816 MiB is all below 4 GiB, otherwise 2 GiB of it are. */
 #define Q35_LOW_MAX_MIB 2816U
 #define Q35_SPLIT_MIB   2048U
 

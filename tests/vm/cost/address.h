@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* From guest-physical addresses to lines of guest memory, numbered through all nodes in order. Memory is contiguous
- * but for the hole of a PC below 4 GiB. */
+/* Translates guest-physical addresses to lines of guest memory, which are numbered through all nodes in
+ * order. Memory is contiguous except for the hole of a PC below 4 GiB. */
 
 #include "config.h"
 
@@ -16,14 +16,14 @@ typedef struct AddressNode {
 } AddressNode;
 
 typedef struct AddressMap {
-    AddressNode parts[COST_NODES_MAX + 1]; /* a node that lies around the hole has two */
+    AddressNode parts[COST_NODES_MAX + 1]; /* a node on both sides of the hole has two */
     unsigned n_parts;
     uint64_t n_lines;
 } AddressMap;
 
 void address_map_init(AddressMap *m, const Config *c);
 
-/* Returns false when the address is no memory of a node: firmware, video memory. */
+/* Returns false when the address belongs to no node: firmware, video memory. */
 static inline bool address_map_line(const AddressMap *m, uint64_t address, uint64_t *ret_line)
 {
     for (unsigned i = 0; i < m->n_parts; i++) {

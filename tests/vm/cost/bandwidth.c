@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* A slot of fewer lines would be shared out in too coarse parts. */
+/* Fewer lines in a slot could not be shared evenly. */
 #define CAPACITY_MIN 16U
 
 void bandwidth_init(Bandwidth *b, uint64_t line_psec, uint64_t slot_psec)
@@ -18,7 +18,7 @@ void bandwidth_init(Bandwidth *b, uint64_t line_psec, uint64_t slot_psec)
     b->slot_psec = b->capacity * line_psec;
 }
 
-/* NULL: what the ring remembers is later than that, and nothing is known of it. */
+/* Returns NULL when the ring has a later slot in its place and no longer knows this one. */
 static BandwidthSlot *slot_of(Bandwidth *b, uint64_t number)
 {
     BandwidthSlot *s = &b->slots[number % BANDWIDTH_SLOTS];
@@ -32,7 +32,7 @@ static BandwidthSlot *slot_of(Bandwidth *b, uint64_t number)
     return s;
 }
 
-/* What each CPU may take of a slot. */
+/* Lines that each CPU may take of a slot. */
 static uint32_t share_of(const Bandwidth *b, uint64_t number)
 {
     const BandwidthSlot *before = &b->slots[(number - 1) % BANDWIDTH_SLOTS];
@@ -48,7 +48,7 @@ uint64_t bandwidth_take(Bandwidth *b, unsigned cpu, uint64_t now_psec)
 
     if (b->slot_psec == 0)
         return 0;
-    /* Half of the ring, so that CPUs that are apart do not overwrite each other's slots. */
+    /* Half of the ring, so that CPUs at different times do not overwrite each other's slots. */
     number = now_psec / b->slot_psec + 1;
     for (unsigned i = 0; i < BANDWIDTH_SLOTS / 2; i++, number++) {
         BandwidthSlot *s = slot_of(b, number);

@@ -3,9 +3,10 @@
 
 /* A set-associative cache of line keys: two ways, the more recently used one first.
  *
- * A key is a line's number and, in its lower bits, a version. Sets are hashed by page, because the two sides of a page
- * copy often lie a power of two apart and would evict each other on every word: directly indexed caches charged page
- * migration several times too much. Lines of one page keep their order, so a page never conflicts with itself. */
+ * A key is a line's number and, in its lower bits, a version. Sets are hashed by page. The two sides of a
+ * page copy are often a power of two apart and would evict each other on every word: directly indexed caches
+ * charged several times too much for page migration. Lines of one page keep their order, so a page never
+ * conflicts with itself. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,7 +36,7 @@ static inline uint64_t *cache_set(const Cache *c, uint64_t line)
     return c->keys + (((page << CACHE_PAGE_SHIFT) | in_page) & c->set_mask) * CACHE_WAYS;
 }
 
-/* Whether `key` is there. Changes nothing. */
+/* True when `key` is there. Changes nothing. */
 static inline bool cache_has(const Cache *c, uint64_t key)
 {
     const uint64_t *set = cache_set(c, key >> CACHE_VERSION_BITS);
@@ -43,8 +44,8 @@ static inline bool cache_has(const Cache *c, uint64_t key)
     return set[0] == key || set[1] == key;
 }
 
-/* Makes `key` the first of its set. Returns the key that had to go for it, or CACHE_NO_KEY: another version of the line
- * goes without being told. */
+/* Makes `key` the first of its set. Returns the evicted key, or CACHE_NO_KEY if there is none or it is
+ * another version of the same line. */
 static inline uint64_t cache_put(Cache *c, uint64_t key)
 {
     uint64_t *set = cache_set(c, key >> CACHE_VERSION_BITS), gone = set[1];

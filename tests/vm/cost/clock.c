@@ -13,10 +13,10 @@ static struct {
     unsigned n_cpus;
     int64_t slice_psec;
     int64_t wake_psec;
-    pthread_t thread;     /* the CPUs' */
-    int64_t guest_psec;   /* shared by all threads: atomic */
-    int64_t skipped_nsec; /* by what the clock was already set forward: atomic */
-    int64_t end_psec;     /* of the slice */
+    pthread_t thread;     /* the CPUs' thread */
+    int64_t guest_psec;   /* atomic: all threads use it */
+    int64_t skipped_nsec; /* skips already added to the clock: atomic */
+    int64_t end_psec;     /* end of the slice */
     bool advancing;
     bool ran; /* a CPU has had a turn since the slice was set */
 } the;
@@ -41,7 +41,7 @@ static bool in_cpus_thread(void)
     return pthread_equal(pthread_self(), the.thread);
 }
 
-/* NULL: none, or not in this thread. */
+/* The CPU that runs in this thread; NULL when there is none. */
 static ClockCpu *running(void)
 {
     void *cpu = in_cpus_thread() ? emulator_running_cpu() : NULL;
@@ -53,7 +53,7 @@ static ClockCpu *running(void)
     return NULL;
 }
 
-/* QEMU passes over idle time by a bias of its own clock. */
+/* QEMU skips idle time by a bias of its own clock, which is added here. */
 static void follow_skips(void)
 {
     int64_t skipped = emulator_skipped_nsec();
@@ -64,8 +64,8 @@ static void follow_skips(void)
         (void)__atomic_add_fetch(&the.guest_psec, (skipped - known) * PSEC_PER_NSEC, __ATOMIC_SEQ_CST);
 }
 
-/* The time of the CPU that is behind; INT64_MAX when all are idle. One that was, and is not any more, does not begin
- * before the clock. */
+/* The lowest time of the CPUs that are not idle; INT64_MAX when all are idle. A CPU that is no longer idle
+ * does not start before the clock. */
 static int64_t behind_psec(void)
 {
     int64_t first = INT64_MAX, now = guest_psec();
@@ -94,8 +94,8 @@ static void set_end(int64_t psec)
     the.end_psec = psec;
 }
 
-/* Between two rounds of turns: moves the clock up to the CPU that is behind, and the end of the slice away from the
- * clock, neither past the next timer. In the CPUs' thread. */
+/* Between two rounds of turns: moves the clock up to the CPU that is furthest behind, and sets the end of the
+ * next slice, neither past the next timer. In the CPUs' thread. */
 static void advance(void)
 {
     int64_t behind = behind_psec(), now = guest_psec(), deadline_nsec, timer = INT64_MAX, end;
@@ -103,7 +103,7 @@ static void advance(void)
     the.advancing = true;
     deadline_nsec = emulator_deadline_nsec();
     the.advancing = false;
-    /* Timers know whole nanoseconds. */
+    /* Timers have whole nanoseconds. */
     if (deadline_nsec >= 0)
         timer = (now / PSEC_PER_NSEC + deadline_nsec) * PSEC_PER_NSEC;
     if (behind != INT64_MAX) {
@@ -125,7 +125,7 @@ int64_t clock_now_psec(void)
     c = running();
     if (c)
         return clock_cpu_psec(c);
-    /* QEMU asks what time it is between two rounds. */
+    /* QEMU reads the clock between two rounds. */
     if (the.ran && !the.advancing && in_cpus_thread() && emulator_locked()) {
         the.ran = false;
         advance();
@@ -187,7 +187,7 @@ const char *clock_start(ClockCpu *const *cpus, unsigned n_cpus, int64_t slice_ps
     the.wake_psec = wake_psec;
     the.thread = pthread_self();
     the.skipped_nsec = skipped;
-    /* No instruction was executed yet, so that QEMU's clock is what it was set forward by. */
+    /* No instruction was executed yet, so QEMU's clock is the sum of its skips. */
     the.guest_psec = the.end_psec = skipped * PSEC_PER_NSEC;
     for (unsigned i = 0; i < n_cpus; i++)
         cpus[i]->left_psec = 0;

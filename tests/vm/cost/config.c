@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One table row per argument; lists ("nodes", "cpus", "dist") have parsers of their own, and what they say together is
- * checked at the end, because their order is free. */
+/* One table row per argument. The lists ("nodes", "cpus", "dist") have parsers of their own. Whether they fit
+ * each other is checked at the end, because their order is free. */
 
 #include "config.h"
 
@@ -50,8 +50,8 @@ static int parse_number(const char *value, const Key *key, Config *c)
     return 0;
 }
 
-/* The caches index by masks, so their sizes are powers of two, and a set for each line of a page is the least they
- * have. 0 is no cache, where that is allowed. */
+/* The caches index by masks, so their sizes are powers of two. The smallest has a set for each line of a
+ * page. 0 means no cache, where that is allowed. */
 static int parse_power(const char *value, const Key *key, Config *c)
 {
     uint32_t n;
@@ -97,7 +97,7 @@ static int parse_out(const char *value, const Key *key, Config *c)
     return 0;
 }
 
-/* "A:B:C" into at most `n_max` numbers; stops at the end or at a slash. */
+/* Reads "A:B:C" into at most `n_max` numbers. Stops at the end or at a slash. */
 static int take_list(const char **s, uint32_t max, uint32_t *list, unsigned n_max, unsigned *ret_n)
 {
     unsigned n = 0;
@@ -219,7 +219,7 @@ static int check_distances(const Config *c, char *error, size_t size)
     return 0;
 }
 
-/* As many behind each. */
+/* The CPUs of each node must divide evenly among its LLCs. */
 static int check_llcs(const Config *c, char *error, size_t size)
 {
     unsigned n[COST_NODES_MAX] = {0};
@@ -254,7 +254,7 @@ static int check(const Config *c, char *error, size_t size)
 
 int config_parse(int count, char **arguments, Config *ret, char *error, size_t error_size)
 {
-    /* README.md says where these are from. */
+    /* README.md gives the sources of these values. */
     Config c = {
         .local_nsec = 90,
         .remote_nsec = 180,

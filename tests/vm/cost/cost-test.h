@@ -8,12 +8,13 @@
 
 #define COST_TEST_WORDS_MAX 24
 
-/* Two nodes of 64 MiB with two CPUs each, twice as far as near; latencies 100 and 200 ns, LLC 20, no scaling; what
- * follows in memory is no cheaper, and neither bandwidth nor walks cost anything. */
+/* Two nodes of 64 MiB with two CPUs each, remote memory at twice the distance. Latencies are 100 and 200 ns,
+ * the LLC's is 20, without scaling. Sequential lines are no cheaper, and neither bandwidth nor walks cost
+ * anything. */
 #define COST_TEST_2X2 \
     "nodes=64:64 cpus=0:0:1:1 dist=10:20/20:10 local=100 remote=200 llclat=20 scale=1 seq=1000 bw=0 walk=0"
 
-/* config_parse() of words parted by blanks, which are kept in `text`. */
+/* config_parse() of words separated by blanks, which are stored in `text`. */
 static inline int parse_words(char *text, Config *ret, char *error, size_t size)
 {
     char *words[COST_TEST_WORDS_MAX], *rest = NULL;
@@ -26,7 +27,7 @@ static inline int parse_words(char *text, Config *ret, char *error, size_t size)
     return config_parse(n, words, ret, error, size);
 }
 
-/* The same for words that are right. The configuration names no output. */
+/* The same for valid words. The configuration names no output. */
 static inline Config config_of(const char *text)
 {
     char copy[512], error[256];

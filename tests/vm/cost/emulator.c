@@ -16,15 +16,15 @@
 static const uint8_t known_build[] = {0xe5, 0x58, 0x8a, 0x4a, 0xe9, 0xdc, 0x72, 0x4c, 0xe1, 0x82,
                                       0xd9, 0xd2, 0x42, 0x10, 0x89, 0xe0, 0x66, 0x8f, 0xd1, 0xbd};
 
-/* Where fields are in that build's structures. */
+/* Offsets of fields in that build's structures. */
 #define CPU_RUNNING           0xb4   /* bool */
 #define CPU_INTERRUPT_REQUEST 0xd0   /* int */
 #define CPU_BUDGET            0xd8   /* int64_t */
 #define CPU_EXTRA             0xe0   /* int64_t */
 #define CPU_HALTED            0x2cc  /* uint32_t */
-#define CPU_DECREMENTER       0x2bb8 /* uint16_t, the lower half of what translated code counts down */
+#define CPU_DECREMENTER       0x2bb8 /* uint16_t, lower half of the counter of translated code */
 #define TIMERS_BIAS           0x28   /* int64_t, nanoseconds */
-/* And functions in its table of an accelerator's. */
+/* Functions in its table of an accelerator's operations. */
 #define OPS_INTERRUPT (0xb8 / sizeof(void *))
 #define OPS_CLOCK     (0xc0 / sizeof(void *))
 #define OPS_TICKS     (0xd0 / sizeof(void *))
@@ -32,11 +32,11 @@ static const uint8_t known_build[] = {0xe5, 0x58, 0x8a, 0x4a, 0xe9, 0xdc, 0x72, 
 #define VIRTUAL_CLOCK  1
 #define ALL_ATTRIBUTES (-1)
 #define CF_PARALLEL    0x8000U
-/* What a CPU that may run gets: it ends by our doing long before. The decrementer holds 16 bits of it. */
+/* Budget of a CPU that may run; the plugin ends the turn long before. The decrementer holds 16 bits of it. */
 #define BUDGET      (1 << 30)
 #define DECREMENTER 0xffff
 
-/* All weak, so that a QEMU without them is refused in our words. */
+/* All weak, so that a QEMU without them gets a refusal by this file. */
 #define QEMU_HAS __attribute__((weak))
 extern QEMU_HAS __thread char *current_cpu;
 extern QEMU_HAS char timers_state[];
@@ -105,8 +105,8 @@ const char *emulator_refusal(void)
     return known ? NULL : "not the QEMU that the clock is made for: expected " KNOWN_VERSION ", amd64";
 }
 
-/* In the place of icount_prepare_for_run(): that one's budget ends at the next timer, and is divided by the number
- * of CPUs. Here a turn ends by emulator_end_turn(), and a CPU that may not run has no budget. */
+/* Replaces icount_prepare_for_run(), whose budget ends at the next timer and is divided by the number of
+ * CPUs. Here emulator_end_turn() ends a turn, and a CPU that may not run has no budget. */
 static void prepare_for_run(char *cpu, int64_t unused)
 {
     int64_t budget = hooks.may_run(cpu) ? BUDGET : 0;

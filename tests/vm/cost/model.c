@@ -2,9 +2,9 @@
 
 /* How an access is priced.
  *
- * For every line of guest memory the directory keeps a version, the CPU that wrote it last, and whether that CPU's copy
- * is newer than memory. A store by another CPU raises the version. Caches hold (line, version), so copies elsewhere
- * become stale without being searched for. In order:
+ * For every line of guest memory the directory keeps a version, the CPU that wrote it last, and whether that
+ * CPU's copy is newer than memory. A store by another CPU raises the version. Caches hold (line, version), so
+ * copies elsewhere become stale without a search for them. In order:
  *
  *   1. the CPU's own cache has the line, and this is a load or the CPU owns it dirty:  free
  *   2. another CPU's cache has it dirty:      0.6 local behind the same LLC, local behind another one of the node,
@@ -12,22 +12,23 @@
  *   3. the CPU's LLC has it:                  llclat
  *   4. memory:                                the latency to its node, and its queue
  *      the next line of a stream costs only seq of 3 and 4, and its queue
- *   5. a store to a line held clean, which its last writer still holds too, costs as 2: that copy has to go
+ *   5. a store to a clean line that its last writer also holds costs as 2: that copy must be invalidated
  *
- * Example, two nodes, local 450 ns, remote 900 ns: CPU 0 (node 0) stores to a line of node 0: 450. It loads it: 0. CPU
- * 2 (node 1) loads it: 990, from CPU 0's cache. Both may load it now for nothing. CPU 0 stores again: 0, as nobody else
- * had written it. CPU 2 loads: 990, its version is old.
+ * Example, two nodes, local 450 ns, remote 900 ns: CPU 0 (node 0) stores to a line of node 0: 450. It loads
+ * it: 0. CPU 2 (node 1) loads it: 990, from CPU 0's cache. From now on both load it for free. CPU 0 stores
+ * again: 0, as no other CPU has written it. CPU 2 loads: 990, its version is old.
  *
- * A dirty line that leaves its CPU's cache and the LLC takes a line of its memory's bandwidth, for which nobody waits.
+ * A dirty line that leaves its CPU's cache and the LLC takes a line of its memory's bandwidth, but no CPU
+ * waits for it.
  *
- * Each CPU has a TLB of 2048 entries, as Zen 2 and later have for data. What it does not have costs a walk. The plugin
- * is not told the size of a page; addresses that agree in their lower 21 bits are taken to lie in one of 2 MB, which
- * one of 512 small pages does by chance. An entry is of the virtual and the physical page, so that address spaces need
- * no number.
+ * Each CPU has a TLB of 2048 entries, like the data TLB of Zen 2 and later. A miss costs a walk. The plugin
+ * does not know the size of a page. Addresses that agree in their lower 21 bits are taken to be in a 2 MB
+ * page, which is wrong for one of 512 small pages. An entry has the virtual and the physical page, so address
+ * spaces need no number.
  *
- * What this does badly: but for streams nothing overlaps, so it prices dependent accesses; stores that invalidate
- * clean copies elsewhere are free; versions have 16 bits, so a copy that sleeps through exactly 65536 stores of
- * others seems fresh. */
+ * What this does badly: except for streams nothing overlaps, so it prices dependent accesses. Stores that
+ * invalidate clean copies elsewhere are free. Versions have 16 bits, so a copy that misses exactly 65536
+ * stores of others seems current. */
 
 #include "model.h"
 
@@ -39,17 +40,18 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* A dirty line comes faster from a neighbour's cache than from memory, but slower from a cache of another node: what
- * two-socket servers show (54 and 209 ns where memory takes 90 and 190). Between the caches of a node it goes by way
- * of the memory controller, and takes as long as memory does. */
+/* A dirty line comes faster from a neighbour's cache than from memory, but slower from a cache of another
+ * node, as two-socket servers show (54 and 209 ns where memory takes 90 and 190). Between the caches of a
+ * node it goes through the memory controller, and takes as long as memory does. */
 #define LINE_LLC_PERMILLE    600U
 #define LINE_LOCAL_PERMILLE  1000U
 #define LINE_REMOTE_PERMILLE 1100U
 
-/* Streams that a CPU's prefetcher follows: 16 of them on Intel's, one in each direction of 32 pages on others. */
+/* Streams that a CPU's prefetcher follows: 16 on Intel's, one in each direction of 32 pages on others. */
 #define STREAMS 16U
-/* Lines in a row that make one, so that a walk in random order, which touches neighbours by chance, is none: in a
- * page of 64 lines a fourth of them comes soon after the one before it, and in a row of three one of 64. */
+/* Consecutive lines that make a stream. A walk in random order, which touches neighbours by chance, must not
+ * count: in a page of 64 lines a fourth of the lines come soon after the one before, but only one of 64 as
+ * the third in a row. */
 #define STREAM_MIN 3U
 
 #define TLB_SETS       1024U
@@ -147,7 +149,7 @@ static void init_nodes(Model *m, const Config *c)
     }
 }
 
-/* The CPUs of a node in their order, in equal runs. */
+/* The CPUs of a node in their order, in runs of equal length, one for each LLC. */
 static void init_cpus(Model *m, const Config *c)
 {
     unsigned first[COST_NODES_MAX], n[COST_NODES_MAX] = {0}, at[COST_NODES_MAX] = {0};
@@ -181,7 +183,7 @@ int model_new(const Config *c, const AddressMap *map, Model **ret)
         (void)model_free(m);
         return r;
     }
-    /* Only the parts that stand for touched memory become real: 4 bytes for each 64 of the guest. */
+    /* Only the parts for touched memory are allocated: 4 bytes for each 64 of the guest. */
     m->n_lines = map->n_lines;
     m->directory = mmap(NULL, m->n_lines * sizeof(*m->directory), PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -222,7 +224,7 @@ static unsigned node_of(const Model *m, uint64_t line)
     return node;
 }
 
-/* Keys of a line change with its version. */
+/* The key of a line changes with its version. */
 static uint64_t key_of(uint64_t line, uint32_t entry)
 {
     return line << VERSION_SHIFT | entry >> VERSION_SHIFT;
@@ -233,7 +235,7 @@ static uint32_t owned_by(unsigned cpu)
     return (cpu + 1) << OWNER_SHIFT | DIRTY;
 }
 
-/* The CPU that wrote the line last, if it is another one and still holds this version, or NULL. */
+/* The CPU that wrote the line last, if it is another one that still holds this version; otherwise NULL. */
 static const ModelCpu *other_holder(const Model *m, unsigned cpu, uint64_t line, uint32_t entry)
 {
     unsigned owner = (entry >> OWNER_SHIFT) & OWNER_MASK;
@@ -243,7 +245,7 @@ static const ModelCpu *other_holder(const Model *m, unsigned cpu, uint64_t line,
     return &m->cpus[owner - 1];
 }
 
-/* Returns nanoseconds, as the two below. */
+/* Returns nanoseconds, like charge_memory(). */
 static uint64_t charge_line(Model *m, ModelCpu *cpu, const ModelCpu *holder)
 {
     if (cpu->node == holder->node)
@@ -264,8 +266,8 @@ static uint64_t charge_memory(Model *m, ModelCpu *cpu, unsigned node, bool user)
     return m->memory_nsec[cpu->node][node];
 }
 
-/* Whether the line was fetched ahead: the next of a stream. One that follows nothing begins another in the place of
- * the oldest. */
+/* True when the line was prefetched: the next of a stream. A line that follows no stream begins one in place
+ * of the oldest. */
 static bool follows(ModelCpu *cpu, uint64_t line)
 {
     for (unsigned i = 0; i < STREAMS; i++) {
@@ -308,7 +310,8 @@ static uint64_t fetch(Model *m, unsigned index, const ModelAccess *a, uint32_t *
     return psec + wait;
 }
 
-/* A line has left the cache of a CPU or its LLC. When it is dirty and nowhere else there, memory gets it. */
+/* A line has left the cache of a CPU or its LLC. If it is dirty and in neither of its writer's caches any
+ * more, it is written to memory. */
 static void leave(Model *m, unsigned llc, uint64_t key, uint64_t now_psec)
 {
     uint64_t line = key >> CACHE_VERSION_BITS;
@@ -336,7 +339,7 @@ static uint64_t walk(Model *m, ModelCpu *cpu, const ModelAccess *a)
     if (m->walk_psec == 0)
         return 0;
     page = a->virtual_address >> shift;
-    /* Never 0, which is no entry. */
+    /* Never 0, which means no entry. */
     key = (page << 24 ^ (a->physical_address >> shift)) << 1 | 1;
     set = cpu->tlb[(page ^ (shift == BIG_PAGE_SHIFT ? TLB_SETS / 2 : 0)) % TLB_SETS];
     if (set[0] == key)

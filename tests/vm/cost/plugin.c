@@ -2,14 +2,14 @@
 
 /* The plugin: gives the guest a clock that counts what its CPUs execute, and what their memory costs.
  *
- * Translated code counts its instructions off from what is left of the CPU's slice (clock.h), and calls back on every
- * load and store, whose price is counted off as well. No time of the host comes in, so a guest runs the same whatever
- * else the host does, and as many CPUs as one likes on one of the host.
+ * Translated code subtracts its instructions from the rest of the CPU's slice (clock.h). It calls back on
+ * every load and store, whose price is subtracted as well. The host's time is not used, so a guest runs the
+ * same whatever else the host does, and any number of CPUs can run on one of the host.
  *
- * A guest boots at full speed: memory has no price until it asks. It does so with a "nopl" whose displacement has a
- * magic upper half (tests/workloads/window.h), which is found when it is translated. The first time prices are
- * switched on, all translations are thrown away, so that from then on the callbacks are in all code. They stay when
- * prices are switched off. */
+ * A guest boots at full speed: memory has no price until the guest asks for it. It does so with a "nopl"
+ * whose displacement has a magic upper half (tests/workloads/window.h), which is recognized at translation.
+ * When prices are switched on for the first time, all translated code is discarded, so that all code
+ * translated afterwards has the callbacks. They stay when prices are switched off. */
 
 #include "address.h"
 #include "clock.h"
@@ -31,20 +31,21 @@
 #define MARK_ON     0xf001U
 #define PAUSE_BYTES 2U
 
-/* Lines that cost a CPU nothing until its turn ends, since nobody else runs: a table by the lower bits of the line. */
+/* Lines that cost a CPU nothing until its turn ends, since no other CPU runs: a table by the lower bits of
+ * the line. */
 #define FREE_LINES 64U
 
 typedef struct FreeLine {
     uint64_t line; /* virtual */
-    uint32_t turn; /* the turn in which that holds */
+    uint32_t turn; /* turn for which that holds */
 } FreeLine;
 
 typedef struct Vcpu {
     ClockCpu clock;
-    FreeLine free[FREE_LINES][2]; /* for loads, and for stores */
+    FreeLine free[FREE_LINES][2]; /* for loads, for stores */
 } Vcpu;
 
-/* The clock hands out what it knows of its CPU; the rest is around it. */
+/* The clock passes pointers to its part of a vCPU; the whole begins at the same address. */
 static_assert(offsetof(Vcpu, clock) == 0 && offsetof(ClockCpu, left_psec) == 0,
               "translated code finds it by offset 0");
 
@@ -60,12 +61,12 @@ typedef struct Plugin {
     int64_t insn_psec;
     int64_t pause_psec;
     bool started;
-    bool instrument; /* never taken back */
+    bool instrument; /* never reset */
     bool charging;
     FILE *out;
 } Plugin;
 
-/* QEMU passes no pointer of ours to most callbacks. All come in the CPUs' thread. */
+/* QEMU passes no user pointer to most callbacks. All are called in the CPUs' thread. */
 static Plugin plugin;
 
 int qemu_plugin_version = 4;
@@ -164,7 +165,7 @@ static void on_mark(unsigned cpu, void *userdata)
     report(on ? "on" : "off", 0, (int)cpu);
 }
 
-/* What to call when the instruction is executed: a mark's number, or a pause. */
+/* Registers what to call when the instruction is executed, if it is a mark or a pause. */
 static void look_at(struct qemu_plugin_insn *insn)
 {
     size_t size = qemu_plugin_insn_size(insn);
@@ -188,14 +189,14 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
     size_t n = qemu_plugin_tb_n_insns(tb);
     int64_t psec = (int64_t)n * plugin.insn_psec;
 
-    /* Below 0, read as a number without sign, is more than the largest with one. */
+    /* A value below 0, read as unsigned, is greater than the largest signed one. */
     qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_PLUGIN_INLINE_ADD_U64, plugin.left,
                                                       (uint64_t)-psec);
     qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, on_slice_over, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_COND_GT,
                                               plugin.left, INT64_MAX, NULL);
     for (size_t i = 0; i < n; i++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
-        /* The kernel's code is in the upper half. The mmu index says it too, but its numbers change. */
+        /* The kernel's code is in the upper half. The mmu index shows it too, but its numbers change. */
         bool user = qemu_plugin_insn_vaddr(insn) >> 63 == 0;
 
         look_at(insn);
@@ -220,7 +221,7 @@ static void on_vcpu(qemu_plugin_id_t id, unsigned index)
     const char *refusal;
 
     emulator_share_code(emulator_cpu(index));
-    /* The last one: all are there. */
+    /* This is the last vCPU: all exist now. */
     if (plugin.started || index + 1 != plugin.config.n_cpus)
         return;
     for (unsigned i = 0; i < plugin.config.n_cpus; i++) {

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-/* Flushes; a line that could not be written is told once it is known. */
+/* Ends the line and flushes it, so that a write error is reported at once. */
 static int end_line(FILE *f)
 {
     if (fputs("}\n", f) == EOF || fflush(f) == EOF || ferror(f))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The clock, with an emulator that does what the test says: which CPU executes, which are halted, and when the next
- * timer is due. */
+/* The clock, with an emulator that does what the test says: which CPU executes, which CPUs are halted, and
+ * when the next timer is due. */
 
 #include "clock.h"
 #include "emulator.h"
@@ -78,13 +78,13 @@ static int setup(void **state)
     return 0;
 }
 
-/* What QEMU does between two rounds. Returns nanoseconds. */
+/* Reads the clock, as QEMU does between two rounds. Returns nanoseconds. */
 static int64_t ask(void)
 {
     return fake.hooks.clock();
 }
 
-/* A turn of a CPU, in which it takes some time, if it may have one. */
+/* Gives a CPU a turn in which it takes `psec`, if it may run. */
 static bool turn(unsigned cpu, int64_t psec)
 {
     if (!fake.hooks.may_run(&fake.cpus[cpu]))
@@ -100,18 +100,18 @@ static void test_side_by_side(void **state)
     for (unsigned i = 0; i < N_CPUS; i++)
         (void)turn(i, 0);
     assert_int_equal(ask(), 0);
-    /* Each has the slice for itself, and goes over its end by an instruction. */
+    /* Each has the slice for itself, and exceeds its end by an instruction. */
     for (unsigned i = 0; i < N_CPUS; i++)
         assert_true(turn(i, SLICE_PSEC + i * 1000));
     assert_int_equal(fake.n_ended, N_CPUS);
     assert_int_equal(clock_cpu_psec(&fake.cpus[2]), SLICE_PSEC + 2000);
-    /* The time is that of the one behind. */
+    /* The clock is that of the CPU furthest behind. */
     assert_int_equal(ask(), 1000);
     assert_true(turn(0, 100000));
     assert_true(turn(1, 500000));
     assert_true(turn(2, SLICE_PSEC));
     assert_int_equal(ask(), 1100);
-    /* Who is at the end of the slice waits for the others. */
+    /* A CPU at the end of the slice waits for the others. */
     assert_true(turn(0, 0));
     assert_int_equal(ask(), 1100);
     assert_true(turn(2, 100000));
@@ -131,7 +131,7 @@ static void test_reads_its_own(void **state)
     assert_int_equal(clock_now_psec() / 1000, 0);
 }
 
-/* A timer is never passed: the slice ends there, and the clock stops there. */
+/* A timer is never passed: the slice and the clock stop there. */
 static void test_timers(void **state)
 {
     fake.timer_nsec = 250;
@@ -158,12 +158,13 @@ static void test_wakes(void **state)
     fake.hooks.interrupted(&fake.cpus[1]);
     assert_int_equal(clock_cpu_psec(&fake.cpus[1]), 600000 + WAKE_PSEC);
     assert_int_equal(fake.cpus[1].wakes, 1);
-    /* One that is awake loses nothing. */
+    /* A CPU that is awake loses nothing. */
     fake.hooks.interrupted(&fake.cpus[2]);
     assert_int_equal(clock_cpu_psec(&fake.cpus[2]), 0);
 }
 
-/* Nobody executes: the time to the next timer is passed over, and who wakes then has not been asleep for nothing. */
+/* No CPU executes: the time to the next timer is skipped, and a CPU that wakes then has its time advanced,
+ * too. */
 static void test_skips(void **state)
 {
     for (unsigned i = 0; i < N_CPUS; i++)

@@ -82,7 +82,7 @@ static void test_latency(void **state)
 
 typedef struct Bad {
     const char *words;
-    const char *said; /* a part of the message */
+    const char *said; /* part of the message */
 } Bad;
 
 static const Bad bad[] = {

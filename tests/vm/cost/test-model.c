@@ -30,7 +30,7 @@ static void fixture_done(Fixture *f)
     f->model = model_free(f->model);
 }
 
-/* Of a line at the same virtual as physical address. Returns nanoseconds. */
+/* Accesses a line at equal virtual and physical addresses. Returns nanoseconds. */
 static uint64_t touch(Fixture *f, unsigned cpu, uint64_t line, bool is_store, bool user)
 {
     const ModelAccess a = {.virtual_address = line * 64,
@@ -52,7 +52,7 @@ static uint64_t store(Fixture *f, unsigned cpu, uint64_t line)
     return touch(f, cpu, line, true, true);
 }
 
-/* The line's cached copies at `cpu` and in its LLC are pushed out: three times the LLC's size passes through. */
+/* Evicts the line's copies at `cpu` and in its LLC by loading three times the LLC's size. */
 static void flush(Fixture *f, unsigned cpu, uint64_t first)
 {
     for (uint64_t i = 0; i < 3 * 1024 * 1024 / 64; i++)
@@ -100,13 +100,13 @@ static void test_shared_llc(void **state)
     fixture_done(&f);
 }
 
-/* Four CPUs of node 0 behind two caches, and two of node 1. Numbers of nodes and CPUs need not go together. */
+/* Four CPUs of node 0 behind two LLCs, and two of node 1. The numbers of nodes and CPUs need not correspond. */
 static void test_several_llcs(void **state)
 {
     Fixture f = fixture_of("nodes=64:64 cpus=0:1:0:0:1:0 dist=10:20/20:10 local=100 remote=200 llclat=20 "
                            "scale=1 seq=1000 bw=0 walk=0 llcs=2");
 
-    /* 0 and 2 are behind one, 3 and 5 behind the other. */
+    /* 0 and 2 are behind one LLC, 3 and 5 behind the other. */
     assert_int_equal(load(&f, 0, 5), LOCAL);
     assert_int_equal(load(&f, 2, 5), LLC);
     assert_int_equal(load(&f, 3, 5), LOCAL);
@@ -121,12 +121,13 @@ static void test_several_llcs(void **state)
     assert_int_equal(model_counters(f.model, 3)->line_local, 1);
     assert_int_equal(load(&f, 1, 9), REMOTE);
 
-    /* What is dirty goes to memory when it leaves the LLC of its writer, whatever passes through the other one. */
+    /* A dirty line goes to memory when it leaves the LLC of its writer. What passes through the other LLC
+     * does not matter. */
     assert_int_equal(store(&f, 0, 11), LOCAL);
     flush(&f, 3, 1000 * 64);
     assert_int_equal(model_counters(f.model, 0)->written_back, 0);
     flush(&f, 2, 1000 * 64);
-    assert_int_equal(model_counters(f.model, 0)->written_back, 0); /* CPU 0 has it still */
+    assert_int_equal(model_counters(f.model, 0)->written_back, 0); /* CPU 0 still has it */
     flush(&f, 0, 1000 * 64);
     assert_int_equal(model_counters(f.model, 0)->written_back, 1);
     fixture_done(&f);
@@ -137,14 +138,14 @@ static void test_sizes(void **state)
     Fixture f = fixture_of(COST_TEST_2X2);
     uint64_t sum = 0;
 
-    /* Half the private cache fits but for a few sets that more than two of its 32 pages fall into. */
+    /* Half the private cache fits, except for a few sets that have more than two of its 32 pages. */
     for (uint64_t i = 0; i < 128 * 1024 / 64; i++)
         (void)load(&f, 0, i);
     for (uint64_t i = 0; i < 128 * 1024 / 64; i++)
         sum += load(&f, 0, i) > 0;
     assert_true(sum < 128 * 1024 / 64 / 4);
 
-    /* Eight times the LLC leaves nothing of the last round. */
+    /* A pass over eight times the LLC leaves nothing of the pass before. */
     for (uint64_t i = 0; i < 8 * 1024 * 1024 / 64; i++)
         (void)load(&f, 2, i);
     sum = 0;
@@ -154,7 +155,7 @@ static void test_sizes(void **state)
     fixture_done(&f);
 }
 
-/* A page copy never evicts what it is about to use, wherever the two pages are. */
+/* A page copy never evicts what it will use next, wherever the two pages are. */
 static void test_page_copy(void **state)
 {
     Fixture f = fixture_of(COST_TEST_2X2);
@@ -202,7 +203,7 @@ static void test_ping_pong(void **state)
         assert_int_equal(store(&f, 2, 9), LINE_FAR);
         assert_int_equal(store(&f, 0, 9), LINE_FAR);
     }
-    /* Held clean by two, last written by CPU 0: to write it CPU 2 has to fetch the right to. */
+    /* Two CPUs hold it clean, CPU 0 wrote it last: to write it, CPU 2 must invalidate that copy. */
     assert_int_equal(load(&f, 2, 9), LINE_FAR);
     assert_int_equal(store(&f, 2, 9), LINE_FAR);
     assert_int_equal(load(&f, 0, 9), LINE_FAR);
@@ -211,7 +212,7 @@ static void test_ping_pong(void **state)
     fixture_done(&f);
 }
 
-/* What was dirty in a cache and has left it comes from memory again. */
+/* A line that was dirty and has left the cache comes from memory again. */
 static void test_write_back(void **state)
 {
     Fixture f = fixture_of(COST_TEST_2X2);
@@ -221,7 +222,7 @@ static void test_write_back(void **state)
     assert_int_equal(model_counters(f.model, 0)->written_back, 1);
     assert_int_equal(load(&f, 2, 9), REMOTE);
     assert_int_equal(load(&f, 0, 9), LOCAL);
-    /* Clean now: nothing goes back again. */
+    /* It is clean now, so it is not written back again. */
     flush(&f, 0, 1000 * 64);
     assert_int_equal(model_counters(f.model, 0)->written_back, 1);
     fixture_done(&f);
@@ -256,7 +257,7 @@ static void test_distances(void **state)
     fixture_done(&f);
 }
 
-/* Sixteen streams are followed at a time, whatever comes between two lines of one. */
+/* Sixteen streams are followed at a time, whatever comes between two lines of a stream. */
 static void test_streams(void **state)
 {
     Fixture f = fixture_of(COST_TEST_2X2 " seq=80");
@@ -269,7 +270,7 @@ static void test_streams(void **state)
     }
     for (uint64_t i = 0; i < 10; i++)
         assert_int_equal(load(&f, 1, NODE1_LINE + i), i < 3 ? REMOTE : REMOTE * 8 / 100);
-    /* One more is one too many: the oldest is forgotten. */
+    /* With one more, the oldest stream is forgotten. */
     assert_int_equal(load(&f, 0, 20000), LOCAL);
     assert_int_equal(load(&f, 0, 50), LOCAL);
     assert_int_equal(model_counters(f.model, 0)->sequential, 47 * 16);
@@ -289,11 +290,11 @@ static void test_translations(void **state)
     Fixture f = fixture_of(COST_TEST_2X2 " walk=10");
     uint64_t walks = 0;
 
-    /* A small page, by addresses that disagree below 2 MB. */
+    /* A small page, with addresses that differ below 2 MB. */
     assert_int_equal(walk(&f, 0x400000, 0x3000), 10);
     assert_int_equal(walk(&f, 0x400040, 0x3040), 0);
     assert_int_equal(walk(&f, 0x401000, 0x8000), 10);
-    /* Another address space, or page, at the same address. */
+    /* Another address space, or another page at the same address. */
     assert_int_equal(walk(&f, 0x400000, 0x9000), 10);
     /* A large page: one walk for 512 small ones. */
     assert_int_equal(walk(&f, 0x40000000, 0x200000), 10);
@@ -309,7 +310,7 @@ static void test_translations(void **state)
     fixture_done(&f);
 }
 
-/* A dirty line that is written back takes bandwidth from who reads. */
+/* Writing back dirty lines takes bandwidth from reads. */
 static void test_bandwidth(void **state)
 {
     /* 64 bytes at 1 GB/s take 64 ns. */
@@ -319,13 +320,13 @@ static void test_bandwidth(void **state)
 
     for (a.line = 0; a.line < 20000; a.line++)
         now_psec += model_access(f.model, 0, &a, now_psec);
-    /* One that waits 100 ns for each does not use it up. */
+    /* A CPU that waits 100 ns for each line does not use it up. */
     assert_int_equal(model_counters(f.model, 0)->queue_psec, 0);
     reading_psec = now_psec;
     a.store = true;
     for (a.line = 20000; a.line < 40000; a.line++)
         now_psec += model_access(f.model, 0, &a, now_psec);
-    /* 128 ns for a line in and one out, but for those that still lie in the cache. */
+    /* 128 ns for a line in and one out, except for lines still in the cache. */
     assert_in_range(model_counters(f.model, 0)->written_back, 15000, 20000);
     assert_in_range((now_psec - reading_psec) / 1000, 15500 * 128 + 4500 * 100, 20000 * 128);
     fixture_done(&f);

@@ -43,7 +43,7 @@ static void test_hole(void **state)
     Config c = config_of("nodes=1024:2048:1024 cpus=0 dist=10:20:20/20:10:20/20:20:10");
     AddressMap m;
 
-    /* 2 GiB below, so the middle node has a half on either side. */
+    /* 2 GiB are below the hole, so the middle node has a half on either side. */
     address_map_init(&m, &c);
     assert_int_equal(m.n_lines, LINES(4096));
     assert_int_equal(line_of(&m, 2047 * MIB), LINES(2047));
@@ -53,7 +53,7 @@ static void test_hole(void **state)
     assert_int_equal(line_of(&m, 6144 * MIB - 1), LINES(4096) - 1);
     assert_int_equal(line_of(&m, 6144 * MIB), NONE);
 
-    /* Just below the limit there is no hole to go around. */
+    /* Just below the limit there is no hole. */
     c = config_of("nodes=1024:1791 cpus=0 dist=10:20/20:10");
     address_map_init(&m, &c);
     assert_int_equal(line_of(&m, 2814 * MIB), LINES(2814));
@@ -68,18 +68,18 @@ static void test_alone(void **state)
     uint64_t now = 7 * SLOT_PSEC;
 
     bandwidth_init(&b, LINE_PSEC, SLOT_PSEC);
-    /* The slot's lines are had at once; who wants one more gets it when the next begins. */
+    /* All lines of the slot are available at once. One more is available when the next slot begins. */
     for (unsigned i = 0; i < 32; i++)
         assert_int_equal(bandwidth_take(&b, 0, now), 0);
     assert_int_equal(bandwidth_take(&b, 0, now + 500000), SLOT_PSEC - 500000);
-    /* An order that came earlier is another CPU's turn that came later: there is room in its slot. */
+    /* A request for an earlier time comes from a CPU whose turn came later: its slot has room. */
     assert_int_equal(bandwidth_take(&b, 1, now - 1), 0);
     bandwidth_init(&b, 0, SLOT_PSEC);
     for (unsigned i = 0; i < 1000; i++)
         assert_int_equal(bandwidth_take(&b, 0, 0), 0);
 }
 
-/* CPUs that want more than there is get the same each, whoever's turn comes first. */
+/* CPUs that want more than there is get equal shares, whoever's turn comes first. */
 static void test_shares(void **state)
 {
     uint64_t at[4], lines[4] = {0};
