@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What each rule of planning is worth: every one switched off alone (plan/ablation.h, and keys of policies), in each
- * variant with a daemon of each scenario named, --runs seeds each, and on --machines random machines.
+/* What each rule of planning is worth. Every rule is switched off alone (plan/ablation.h, and keys of
+ * policies), in each variant with a daemon of each scenario named, with --runs seeds each, and on --machines
+ * random machines.
  *
- *   differs   runs in which anything was otherwise without it
- *   work      done with the rule, divided by that of the same seed without: mean, least, most, and where those were
+ *   differs   runs in which anything was different without the rule
+ *   work      done with the rule, divided by that of the same seed without it: mean, least and most, and where
  *   moves     changes of homes and moves across nodes, with and without
- *   pages     moved, with and without
- */
+ *   pages     moved, with and without */
 
 #include "plan/ablation.h"
 #include "simbench.h"

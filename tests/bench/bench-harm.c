@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the daemon costs where it is wrong: random machines with work as people run it (harm-machine.h), each run by the
- * kernel with and without its balancing, and by the daemon with all keys at their defaults, beside kernel balancing,
- * and with groups by process and by cgroup. Work that has chance in it (pauses, jobs) differs by ten percent from seed
- * to seed, so each machine is run with several and sums are compared.
+/* What the daemon costs where it is wrong: random machines with realistic work (harm-machine.h). Each is run
+ * by the kernel with and without its balancing, and by the daemon: with all keys at their defaults, beside
+ * kernel balancing, and with groups by process and by cgroup. Work that depends on chance (pauses, jobs)
+ * differs by ten percent between seeds, so each machine is run with several seeds and sums are compared.
  *
- *   work       done, divided by what was done with the better of the two kernels: mean, 5th percentile, worst
- *   below      share of the machines on which less than 0.98 was done
- *   balancing  the kernel with its balancing, which is all there is for the daemon beside it
- *   ideal      the better kernel if all memory were as near as a node's own, with the same bandwidth: about what there
- *              is to be had by placement, but for what spreading memory over controllers can do
- *   again      the better kernel with other seeds: what chance does. More than in the rows above, which have the seeds
- *              of what they are divided by, by which threads work and pause for as long
+ *   work       done, divided by the work of the better of the two kernels: mean, 5th percentile, worst
+ *   below      share of the machines with less than 0.98
+ *   balancing  the kernel with its balancing, the only reference for the daemon beside it
+ *   ideal      the better kernel if all memory were as near as a node's own, at the same bandwidth: about what
+ *              placement can gain, except by spreading memory over controllers
+ *   again      the better kernel with other seeds: the effect of chance. It is larger than in the rows above,
+ *              whose divisor has the same seeds, so that the same threads work and pause for as long
  *
- * by kind of work and of all. Of work that comes to its end it is not how much is done that differs, but how fast it
- * was: work by time runnable. The worst machines are listed, and saved as scenarios with --save. With --any machines
- * and programs are drawn without kinds (harm-any.h). With --misses=N programs wait for so many cache misses at once
- * (MissOverlap=), 1 unless told; 0: the processor counts none. With --firmware=PERCENT firmware says that each node
- * gives so much of what it does give; unless told, it says nothing. */
+ * by kind of work and for all. For work that ends, its speed is compared instead of its amount: work by time
+ * runnable. The worst machines are listed, and saved as scenarios with --save. With --any, machines and
+ * programs are drawn without kinds (harm-any.h). With --misses=N programs have N cache misses outstanding at
+ * once (MissOverlap=, default 1); 0: the processor does not count misses. With --firmware=PERCENT the
+ * firmware reports that share of each node's bandwidth; by default it reports nothing. */
 
 #include "harm-any.h"
 #include "simbench.h"
@@ -28,17 +28,17 @@
 
 #define BELOW        0.98
 #define WORST_LISTED 10U
-/* From one seed of a machine to the next: no other machine's. */
+/* Step from one seed of a machine to the next. No other machine has these seeds. */
 #define SEED_STEP 1000000007U
 
-/* Behind the variants of the scenario. */
+/* These follow the variants of the scenario. */
 #define AGAIN HARM_VARIANTS
 #define IDEAL (HARM_VARIANTS + 1)
 #define ROWS  (HARM_VARIANTS + 2)
 
 typedef struct Harm {
     uint64_t seed;
-    double of[ROWS]; /* work by that of the better kernel, but for the first */
+    double of[ROWS]; /* work divided by that of the better kernel, except in the first row */
 } Harm;
 
 static unsigned arg_machines = 1000, arg_first = 1, arg_seeds = 5, arg_jobs, arg_misses = 1, arg_firmware;
@@ -70,18 +70,18 @@ static double get(const SimResult *result, SimMetric metric, size_t workload)
     return (double)sim_result_get(result, metric, workload);
 }
 
-/* What a workload did in all seeds of a variant. */
+/* What a workload did, over all seeds of a variant. */
 typedef struct Done {
     double work, time; /* runnable */
 } Done;
 
-/* How well it did: its work, or how fast it was. */
+/* The measure of a workload: its work, or its speed if its work ends. */
 static double quality(const SimWorkload *workload, Done done)
 {
     return workload->work_usec > 0 ? done.work / MAX(done.time, 1) : done.work;
 }
 
-/* Work done, in terms of that of `base`. */
+/* Work done, relative to that of `base`. */
 static double work(const SimSpec *spec, const Done *done, const Done *base)
 {
     double sum = 0, all = 0;
@@ -97,7 +97,7 @@ static double work(const SimSpec *spec, const Done *done, const Done *base)
     return all > 0 ? sum / all : 1;
 }
 
-/* From the seed number `first` on. */
+/* Runs arg_seeds seeds, beginning with number `first`. */
 static int run_seeds(const SimSpec *spec, size_t variant, uint64_t seed, unsigned first, Done *done)
 {
     int r = 0;
@@ -115,7 +115,7 @@ static int run_seeds(const SimSpec *spec, size_t variant, uint64_t seed, unsigne
     return r;
 }
 
-/* The better of two kernels where all memory is near. */
+/* The better of the two kernels when all memory is near. */
 static int measure_ideal(uint64_t seed, const Done *base, Harm *ret)
 {
     CLEANUP(sim_spec_free_p) SimSpec *spec = NULL;
@@ -179,7 +179,7 @@ static int measure(uint64_t seed, Harm *ret)
     return r;
 }
 
-/* Every so many-th machine. */
+/* Measures every arg_jobs-th machine. */
 static int measure_part(Harm *all, unsigned first)
 {
     int r = 0;
@@ -189,7 +189,7 @@ static int measure_part(Harm *all, unsigned first)
     return r;
 }
 
-/* In as many processes as there are CPUs: a run has one thread. */
+/* Measures in arg_jobs processes, by default one for each CPU, because a run has one thread. */
 static int measure_all(Harm *all)
 {
     int r = 0, status;
@@ -223,7 +223,7 @@ static void print(const char *name, HarmVariant variant, const char *metric, dou
         variant_names[variant], name, metric, value, n);
 }
 
-/* Of the machines of a kind, or of all with HARM_MAX. */
+/* Reports on the machines of a kind, or on all with HARM_MAX. */
 static int report(const Harm *all, size_t n_all, HarmKind kind, HarmVariant variant)
 {
     const char *name = kind < HARM_MAX ? harm_names[kind] : "all";
@@ -274,7 +274,7 @@ static int save(uint64_t seed)
     return 0;
 }
 
-/* The machines with the least work, in `all` from there on. */
+/* Lists the `n` first machines of `all` with the least work. Sorts them. */
 static int list_worst(Harm *all, size_t n)
 {
     int r = 0;

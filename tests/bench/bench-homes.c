@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What homes that are found are worth in the simulator, and what finding them costs.
+/* What the homes that are found are worth in the simulator, and what finding them costs.
  *
- *   work      done with homes, divided by that of the same seed in the first variant without a daemon: mean, and worst
- *   changes   of homes after the scenario's settle time, for each group and minute: mean, and worst group
- *   plan      CPU time of plan_compute() in slow ticks, in which homes are looked at: p50, p99, worst
+ *   work      done with homes, divided by that of the same seed in the first variant without a daemon: mean, worst
+ *   changes   of homes after the scenario's settle time, per group and minute: mean, and worst group
+ *   plan      CPU time of plan_compute() in slow ticks, which search for homes: p50, p99, worst
  *
- * For each variant with a daemon, and the same workloads, of each scenario named, --runs seeds each; and for
- * --machines random machines, where homes have no reason to be better: memory does not follow, and many of the
- * machines are too full. Only the CPU time of this thread counts, so that other load disturbs little. */
+ * This is measured for each variant with a daemon, and for the same workloads, of each scenario named, with
+ * --runs seeds each. It is also measured for --machines random machines, where homes have no reason to be
+ * better: memory does not follow, and many of the machines are too full. Only CPU time of this thread counts,
+ * so other load disturbs little. */
 
 #include "simbench.h"
 
@@ -17,7 +18,7 @@
 static SimbenchOptions arg = {.runs = 5, .machines = 100};
 
 typedef struct Case {
-    double *work; /* against nobody's */
+    double *work; /* relative to the variant without a daemon */
     size_t n_work, work_capacity;
     double *plan_usec;
     size_t n_plans, plan_capacity;
@@ -31,7 +32,7 @@ static void case_done(Case *c)
     free(c->plan_usec);
 }
 
-/* A row of the result is one tick, unless the scenario is so long that several had to share one. */
+/* A row of the result is one tick, unless the scenario is so long that several ticks share one. */
 static int take_plans(const SimSpec *spec, const SimResult *result, Case *c)
 {
     size_t step = (size_t)(spec->model.slow_tick_usec / spec->model.fast_tick_usec);
@@ -62,7 +63,7 @@ static int take(const SimSpec *spec, const SimResult *with, const SimResult *wit
     return take_plans(spec, with, c);
 }
 
-/* `baseline` 0: none. */
+/* A `baseline` of 0 means none. */
 static void print_figure(const Case *c, const char *name, const char *metric, const char *unit, double value,
                          double baseline)
 {

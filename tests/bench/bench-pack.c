@@ -2,15 +2,15 @@
 
 /* What one packing costs: 50, 100 and 200 groups on 4, 8 and 16 nodes, in the states that differ most:
  *
- *   new      nobody has a home
- *   shifted  everybody had one, then demands and memory changed
+ *   new      no group has a home
+ *   shifted  every group had one, then demands and memory changed
  *   settled  the same again, with its result as homes
- *   tight    demand of 105 % of the machine, nobody has a home
- *   wide     every group wants to be spread: the most work there is for a step
+ *   tight    demand is 105 % of the machine, no group has a home
+ *   wide     every group wants to be spread: the most work a step can have
  *
- * Each run is another random problem. Groups differ in size by a factor of ten, have most of their memory on one
- * node, and every eighth needs bandwidth. Only the CPU time of this thread counts, and of three tries the least, so
- * that other load disturbs little. */
+ * Each run is another random problem. Groups differ in size by a factor of ten, have most of their memory on
+ * one node, and every eighth needs bandwidth. Only CPU time of this thread counts, and the least of three
+ * tries, so other load disturbs little. */
 
 #include "base/time.h"
 #include "base/util.h"
@@ -60,7 +60,7 @@ static uint32_t roll(Bench *b, uint32_t below)
     return (uint32_t)((b->random * 2685821657736338717ULL) >> 33) % MAX(below, 1U);
 }
 
-/* Sockets of four nodes: 12 inside, 32 across. */
+/* Sockets of four nodes; distances are 12 inside, 32 across. */
 static void make_machine(Bench *b, uint32_t n_nodes)
 {
     for (uint32_t i = 0; i < n_nodes; i++) {
@@ -103,7 +103,7 @@ static void make_groups(Bench *b, uint32_t n, PackMode mode)
                                    .memory_bytes = b->memory[i]};
 }
 
-/* The least of some tries, which only what else runs on the machine makes different; the result becomes the homes. */
+/* The least of some tries, which differ only by other load on the machine. The result becomes the homes. */
 static int pack(Bench *b, double *ret_usec)
 {
     double least = 0;

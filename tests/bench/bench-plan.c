@@ -3,21 +3,22 @@
 /* What one plan costs, in the states of a World that differ most:
  *
  *   homes      a slow tick in which every process is new
- *   calm       everybody has a home and nobody waits
+ *   calm       every group has a home and no thread waits
  *   crowded    all threads wait, and no CPU is idle
- *   lend       all threads wait, and half of the CPUs outside the home are idle: the full search, up to the budget of a
- *              tick
- *   refused    the same, but every idle CPU is cooling down: as many searches in vain as are made
+ *   lend       all threads wait, and half of the CPUs outside the home are idle: the full search, up to the budget of
+ *              a tick
+ *   refused    the same, but every idle CPU is cooling down: the most searches in vain
  *   leased     all these CPUs are lent, to threads that go on waiting
- *   released   the same, and no policy wants anybody any more
+ *   released   the same, but no policy matches any process any more
  *   walk       no plan: one walk over all threads (world_sum()), for comparison
  *
- * First for one size. Then how it grows: 1,000 to 100,000 threads on 1,024 CPUs in 16 nodes, once as one group and once
- * with each process a group, held against n log n: `ratio` is the cost over what n log n would make of that of 1,000
- * threads, and `growth` the p of the best fit cost ~ (n log n)^p over all sizes; up to 1 it is no worse. `last` is the
- * same between the last two sizes alone, where what is fixed (walks over 1,024 CPUs) weighs least.
+ * First, this is measured for one size. Then its growth is measured: 1,000 to 100,000 threads on 1,024 CPUs
+ * in 16 nodes, once as one group and once with each process a group. `ratio` is the cost, divided by what n
+ * log n predicts from the cost of 1,000 threads. `growth` is the p of the best fit cost ~ (n log n)^p over
+ * all sizes; up to 1 it is no worse than n log n. `last` is the same between the last two sizes alone, where
+ * fixed costs (walks over 1,024 CPUs) weigh least.
  *
- * The World is the same in every run. Only the CPU time of this thread counts, so that other load disturbs little. */
+ * The World is the same in every run. Only CPU time of this thread counts, so other load disturbs little. */
 
 #include "base/time.h"
 #include "number.h"
@@ -166,7 +167,7 @@ static void bench_done(Bench *b)
     policy_free(b->policy);
 }
 
-/* The home busy; of the rest the first half as said, the other busy. */
+/* The CPUs of the home are busy. Of the rest the first half is as the arguments say, the other half busy. */
 static void set_cpus(World *w, bool idle, bool cooling)
 {
     uint32_t n = w->topology->cpu_limit;
@@ -189,14 +190,14 @@ static void set_cpus(World *w, bool idle, bool cooling)
 static void set_waits(World *w, uint16_t wait)
 {
     for (size_t i = 0; i < w->n_tasks; i++) {
-        /* Different, so that there is something to sort. */
+        /* Different values, so that there is something to sort. */
         w->tasks[i].wait_permille = wait ? (uint16_t)(wait + (i * 7919) % 400) : 0;
         w->tasks[i].wait_before_permille = w->tasks[i].wait_permille;
     }
     world_sum(w);
 }
 
-/* Measures one plan on the World as it is; no policies: a walk over it. */
+/* Measures one plan on the World as it is; without policies, a walk over it. */
 static int measure(Bench *b, const PolicySet *policies, bool slow, Result *ret)
 {
     CLEANUP_FREE double *usec = calloc(b->shape.runs, sizeof(*usec));
@@ -225,7 +226,7 @@ static int measure(Bench *b, const PolicySet *policies, bool slow, Result *ret)
     return 0;
 }
 
-/* Carries plans out, tick after tick and budget by budget, until there is nothing left to do. */
+/* Carries out plans, tick after tick and budget by budget, until nothing is left to do. */
 static int settle(Bench *b, bool slow)
 {
     b->limits.slow_tick = slow;
@@ -332,7 +333,7 @@ static double fit(const Result results[N_SIZES][CASE_MAX], Case which, size_t fi
     return (n * sxy - sx * sy) / (n * sxx - sx * sx);
 }
 
-/* Cost per n log n, of that of the smallest World. */
+/* Cost divided by n log n, relative to that of the smallest World. */
 static double ratio(const Result results[N_SIZES][CASE_MAX], Case which, size_t size)
 {
     return results[size][which].usec / n_log_n(growth_threads[size]) /

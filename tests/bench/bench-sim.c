@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the simulator costs, and what plans cost in it: runs of one scenario, each with another seed and its first
- * variant.
+/* What the simulator costs, and what plans cost in it: runs of one scenario, each with another seed and its
+ * first variant.
  *
- *   run    CPU time of a run, against the aim: one second for each simulated second
+ *   run    CPU time of a run; the aim is one second for each simulated second
  *   plan   CPU time of plan_compute() in each tick of all runs: mean, p99 and worst
  *
- * Only the CPU time of this thread counts, so that other load disturbs little. With assertions, plans are checked
+ * Only CPU time of this thread counts, so other load disturbs little. With assertions, plans are checked
  * after each tick, which counts for the run and not for the plan. */
 
 #include "simbench.h"
@@ -22,7 +22,7 @@ typedef struct Bench {
     int64_t n_events, n_threads;
 } Bench;
 
-/* A row of the result is one tick, unless the scenario is so long that several had to share one. */
+/* A row of the result is one tick, unless the scenario is so long that several ticks share one. */
 static int take_plans(Bench *b, const SimResult *result)
 {
     int64_t n_ticks = sim_result_get(result, SIM_METRIC_TICKS, SIZE_MAX);
@@ -53,7 +53,7 @@ static int run_seed(Bench *b, unsigned seed)
     return take_plans(b, result);
 }
 
-/* `baseline` 0: none. */
+/* A `baseline` of 0 means none. */
 static void print_figure(const Bench *b, const char *metric, const char *unit, double value, double baseline,
                          size_t runs)
 {

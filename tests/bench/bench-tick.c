@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the fast tick costs per thread, against a bare pread() loop over the very same descriptors, and what a discovery
- * costs, against bare listings of /proc and of the process's threads. A child process has that many threads, each of
- * which runs in short bursts meanwhile, so that there is something new to read of it.
+/* What the fast tick costs per thread, compared with a bare pread() loop over the same descriptors, and what
+ * a discovery costs, compared with bare listings of /proc and of the process's threads. The threads belong to
+ * a child process. Each runs in short bursts, so that there is something new to read of it.
  *
- * Each run measures both in turn, in alternating order; the medians of all runs are printed. Only the CPU time of
- * this thread counts, so other load disturbs little. The bursts may take a quarter of the CPUs this program may use,
- * and give way: ten thousand threads that want more than there is would keep what measures them from its CPU for
- * minutes. */
+ * Each run measures both in turn, in alternating order; the medians of all runs are printed. Only CPU time of
+ * this thread counts, so other load disturbs little. The bursts may take a quarter of the CPUs this program
+ * may use, at the lowest priority: ten thousand threads that want more than there is would keep this thread
+ * from its CPU for minutes. */
 
 #include "base/root.h"
 #include "base/time.h"
@@ -33,10 +33,10 @@
 
 #define TICK_MSEC      100
 #define BURST_MAX_NSEC 75000U /* 10,000 of them every 250 ms keep three CPUs busy, where there are twelve */
-#define PERIOD_MS      250U   /* between bursts, varied by a fifth so that they do not come all at once */
-#define LOAD_DIVISOR   4U     /* of all CPUs, so much is for bursts: waking up takes about as much again */
+#define PERIOD_MS      250U   /* between bursts, varied by a fifth so that they do not coincide */
+#define LOAD_DIVISOR   4U     /* share of all CPUs for bursts: waking up takes about as much again */
 #define NICE_OF_BURSTS 19
-#define NICE_OF_READER (-20) /* where that is allowed */
+#define NICE_OF_READER (-20) /* where it is allowed */
 #define STACK_BYTES    65536U
 #define SETTLE_SAMPLES 4U
 
@@ -47,8 +47,8 @@ static bool arg_json = false;
 /* The workload */
 
 typedef struct Bursts {
-    pthread_mutex_t gate; /* closed until all threads have been made */
-    uint64_t nsec;        /* how long one is */
+    pthread_mutex_t gate; /* closed until all threads have been created */
+    uint64_t nsec;        /* length of a burst */
 } Bursts;
 
 static uint64_t burst_nsec(void)
@@ -80,7 +80,7 @@ static void *burst_forever(void *userdata)
     return NULL;
 }
 
-/* Never returns. Says on `ready_fd` when all threads have been made. */
+/* Never returns. Writes to `ready_fd` when all threads have been created. */
 static void run_child(int ready_fd)
 {
     Bursts bursts = {.gate = PTHREAD_MUTEX_INITIALIZER, .nsec = burst_nsec()};
@@ -224,7 +224,7 @@ static int timed_sample(Probe *probe, World *world, uint64_t *ret_nsec, size_t *
     return r;
 }
 
-/* `read`: how many threads were, of all there are. The others sleep. */
+/* `read`: share of all threads that were read. The others sleep. */
 static int measure_sample(Probe *probe, World *world, Series *series, Series *read)
 {
     for (unsigned i = 0; i < arg_runs + SETTLE_SAMPLES; i++) {
@@ -265,7 +265,7 @@ static int list_bare(int root_fd, const char *path)
     return 0;
 }
 
-/* With all threads of a large process, which the daemon reads between ticks. */
+/* Discovers all threads of a large process, which the daemon reads between ticks. */
 static int discover_all(Probe *probe, World *world)
 {
     int r = probe_discover(probe, world, time_now_usec());

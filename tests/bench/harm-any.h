@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Random machines and programs of no kind, for bench-harm --any: whatever a scenario can say of them, drawn alone. What
- * kinds (harm-machine.h) do not have is in it: cpusets, pinned threads, shared bandwidth, many programs in one cgroup,
- * odd numbers of nodes and cores. No thread alone wants more bandwidth than six tenths of what a node has. */
+/* Random machines and programs without kinds, for bench-harm --any: everything that a scenario can set, drawn
+ * independently. They have what kinds (harm-machine.h) lack: cpusets, pinned threads, shared bandwidth, many
+ * programs in one cgroup, odd numbers of nodes and cores. No single thread wants more bandwidth than six
+ * tenths of a node's. */
 
 #include "harm-machine.h"
 
@@ -51,7 +52,8 @@ static inline void harm_any_machine(HarmMachine *m)
                   m->bandwidth_mb * m->n_cpus, smt, local, m->near ? local : remote);
 }
 
-/* How much of the time its threads want a CPU, in percent; what they do in `text`. */
+/* Percent of the time that a thread wants a CPU. `text` gets the keys for its bursts and pauses, `ret_wakes`
+ * whether threads wake each other. */
 static inline uint32_t harm_any_pace(HarmMachine *m, char *text, size_t size, bool *ret_wakes)
 {
     static const uint32_t parts[] = {10, 30, 50, 100, 200, 500};
@@ -81,7 +83,7 @@ static inline uint32_t harm_any_pace(HarmMachine *m, char *text, size_t size, bo
     return MAX(burst * 100 / (burst + sleep), 1);
 }
 
-/* Returns whether it goes elsewhere, or its memory does. */
+/* Returns true when the program changes its memory over time, or its memory is displaced. */
 static inline bool harm_any_memory(HarmMachine *m, uint32_t n_processes, uint32_t n_threads)
 {
     static const char *const touches[] = {"thread", "thread", "process", "interleave"};
@@ -141,7 +143,7 @@ static inline void harm_any_place(HarmMachine *m, bool changes)
         (void)fprintf(m->f, "Cgroup=/sim.slice/all.service\n");
 }
 
-/* A program that wants about so many hundredths of a CPU. */
+/* A program that wants about `percent` hundredths of a CPU. */
 static inline void harm_any_program(HarmMachine *m, uint32_t percent)
 {
     static const uint32_t numbers[] = {1, 1, 2, 3, 4}, works[] = {200, 1000, 5000, 20000};

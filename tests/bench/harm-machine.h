@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Random machines and mixes of work as people run it, as scenarios, for bench-harm. Nothing in them was chosen by what
- * the daemon does with it; ranges are wide where real ones are. All are placed by one policy of defaults.
+/* Random machines and mixes of realistic work, as scenarios, for bench-harm. None was chosen by what the
+ * daemon does with it, and ranges are as wide as in reality. One policy of defaults places all of them.
  *
- * Machines: 2 to 16 nodes of 1 to 8 cores, siblings on a third of them, one or two last-level caches a node, distances
- * of one or two levels, a memory-only node beside each other one on a few, 2 to 8 GB/s of bandwidth a CPU. */
+ * Machines: 2 to 16 nodes of 1 to 8 cores, siblings on a third of the machines, one or two last-level caches
+ * per node, distances of one or two levels, on a few machines a memory-only node beside each other node, 2 to
+ * 8 GB/s of bandwidth per CPU. */
 
 #include "base/util.h"
 #include "sim/model/random.h"
@@ -15,23 +16,23 @@
 #define HARM_SETTLE_SEC 2U
 #define HARM_SEC        62U
 
-/* What most of a machine's work is. */
+/* The kind of most work on a machine. */
 typedef enum HarmKind {
-    HARM_HEAPS,     /* processes that share a heap of their own each */
+    HARM_HEAPS,     /* processes whose threads share a heap */
     HARM_MESSAGES,  /* pairs and groups that wake each other */
     HARM_GUESTS,    /* virtual machines */
     HARM_JOBS,      /* short jobs */
     HARM_BURSTS,    /* work and pauses */
-    HARM_DATABASE,  /* one process with its memory in common, often wider than a node */
-    HARM_RANKS,     /* single-threaded processes in one cgroup that live on bandwidth */
+    HARM_DATABASE,  /* one process with shared memory, often wider than a node */
+    HARM_RANKS,     /* single-threaded processes in one cgroup that need bandwidth */
     HARM_STREAMS,   /* the same as threads of one process */
     HARM_BUILD,     /* many short processes in one cgroup */
-    HARM_BACKUP,    /* one that reads much, once, beside others */
-    HARM_COLLECTOR, /* a heap of which a collector makes another one at times */
-    HARM_PINNED,    /* vCPUs that somebody pinned, beside free ones */
-    HARM_PHASES,    /* work that goes over to other memory */
+    HARM_BACKUP,    /* a process that reads much, once, beside others */
+    HARM_COLLECTOR, /* a heap that a collector replaces by another one at times */
+    HARM_PINNED,    /* vCPUs pinned by somebody, beside free ones */
+    HARM_PHASES,    /* work that changes over to other memory */
     HARM_CROWD,     /* more threads than CPUs */
-    HARM_TEAMS,     /* one process whose threads share memory by twos to eights */
+    HARM_TEAMS,     /* one process whose threads share memory in groups of two to eight */
     HARM_GROWS,     /* processes that begin with one thread */
     HARM_MAX,
     HARM_INVALID = -EINVAL,
@@ -49,16 +50,16 @@ static const char *const harm_names[] = {
 typedef struct HarmMachine {
     FILE *f;
     Random random;
-    uint32_t n_nodes, n_cpus; /* with CPUs, and CPUs of each */
-    uint32_t bandwidth_mb;    /* of a node, for each of its CPUs */
+    uint32_t n_nodes, n_cpus; /* nodes with CPUs, and CPUs of each */
+    uint32_t bandwidth_mb;    /* of a node, per CPU */
     uint32_t n_workloads;
     bool near; /* all memory is as near as a node's own */
 } HarmMachine;
 
 /* Variants of a scenario. */
 typedef enum HarmVariant {
-    HARM_KERNEL,      /* nobody places, and kernel balancing is off */
-    HARM_BALANCING,   /* or on */
+    HARM_KERNEL,      /* unplaced, kernel balancing off */
+    HARM_BALANCING,   /* unplaced, kernel balancing on */
     HARM_AUTO,        /* the daemon with all keys at their defaults */
     HARM_AUTO_BESIDE, /* the same beside kernel balancing */
     HARM_PROCESS,     /* GroupBy=process */
@@ -76,7 +77,7 @@ static const char harm_variants[] =
     "[Variant auto]\nPolicies=auto\n[Variant auto-beside]\nPolicies=auto\nNumaBalancing=yes\n"
     "[Variant process]\nPolicies=process\n[Variant cgroup]\nPolicies=cgroup\n";
 
-/* From `low` to `high`. */
+/* A random number from `low` to `high`. */
 static inline uint32_t harm_between(HarmMachine *m, uint32_t low, uint32_t high)
 {
     return low + random_below(&m->random, high - low + 1);
@@ -121,7 +122,7 @@ static inline void harm_machine(HarmMachine *m)
                   m->near ? "LocalLatencyNSec=80\nRemoteLatencyNSec=80\n" : "");
 }
 
-/* The head of a workload. */
+/* Writes the head of a workload. */
 static inline void harm_workload(HarmMachine *m, uint32_t n_processes, uint32_t n_threads)
 {
     (void)fprintf(m->f, "[Workload w%u]\nProcesses=%u\nThreads=%u\n", m->n_workloads++, n_processes,
@@ -149,7 +150,7 @@ static inline void harm_shared(HarmMachine *m, uint32_t low_mb, uint32_t high_mb
                   harm_between(m, low_mb, high_mb), harm_between(m, share, 100), harm_between(m, 1, 32));
 }
 
-/* As many bytes as half to three times what there is for each CPU. */
+/* Streams that want half to three times the bandwidth available per CPU. */
 static inline void harm_streams(HarmMachine *m)
 {
     (void)fprintf(m->f, "PrivateMemory=%uM\nMemoryBound=%u%%\nBandwidth=%uM\nFirstTouch=%s\n",
@@ -171,7 +172,7 @@ static inline void harm_heaps(HarmMachine *m, uint32_t n_threads)
                       harm_between(m, 1, 10));
 }
 
-/* What has come to its end is measured by how fast it was. */
+/* Work that ends. It is measured by its speed. */
 static inline void harm_finite(HarmMachine *m, uint32_t n_threads, uint32_t work_ms, uint32_t per_cpu_percent)
 {
     uint32_t use = harm_all_cpus(m) * per_cpu_percent / 100 + 1; /* CPUs */
@@ -216,7 +217,7 @@ static inline void harm_teams(HarmMachine *m)
         harm_pauses(m, 1, 20);
 }
 
-/* One thread reads the input, and then there are many: for good, or in jobs that come and go. */
+/* One thread reads the input, then there are many: for good, or in jobs that come and go. */
 static inline void harm_grows(HarmMachine *m)
 {
     uint32_t n_threads = harm_between(m, 2, MAX(harm_all_cpus(m) / 2, 2));
@@ -322,8 +323,8 @@ static inline HarmKind harm_kind(uint64_t seed)
     return (HarmKind)(seed % HARM_MAX);
 }
 
-/* The machine and its work. The kind follows from the number; on half of the machines some of another one is beside
- * it. */
+/* The machine and its work. The kind follows from the number. Half of the machines also have some work of
+ * another kind. */
 static inline void harm_kinds(HarmMachine *m, uint64_t seed)
 {
     harm_machine(m);
@@ -332,8 +333,8 @@ static inline void harm_kinds(HarmMachine *m, uint64_t seed)
         harm_work(m, (HarmKind)random_below(&m->random, HARM_MAX));
 }
 
-/* The scenario, malloc'd; NULL: memory is out. `near`: the same on a machine where all memory is as near as a node's
- * own. */
+/* The scenario, malloc'd; NULL: out of memory. `near`: the same on a machine where all memory is as near as a
+ * node's own. */
 static inline char *harm_scenario(uint64_t seed, bool near, const char *kind,
                                   void (*fill)(HarmMachine *m, uint64_t seed))
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Numbers on the command lines of the benchmarks, and among what they measured. */
+/* Numbers on the command lines of the benchmarks, and comparing measured ones. */
 
 #include "base/parse.h"
 
-/* A decimal number from `least` to `most`; false: it is none. */
+/* Parses a decimal number from `least` to `most`. Returns false when `text` is none. */
 static inline bool number_between(const char *text, uint32_t least, uint32_t most, uint32_t *ret)
 {
     uint32_t n;
@@ -16,7 +16,7 @@ static inline bool number_between(const char *text, uint32_t least, uint32_t mos
     return true;
 }
 
-/* For qsort(): the least first. */
+/* For qsort(), in ascending order. */
 static inline int compare_doubles(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;

@@ -14,11 +14,11 @@
 
 typedef struct SimbenchOptions {
     unsigned runs;     /* seeds of each scenario */
-    unsigned machines; /* random ones besides */
+    unsigned machines; /* random ones in addition */
     bool json;
 } SimbenchOptions;
 
-/* What is not given stays as it is; false: wrong, and said. */
+/* Options that are not given stay as they are. Returns false on a bad one, after a message. */
 static inline bool simbench_options(int argc, char **argv, SimbenchOptions *ret)
 {
     static const struct option options[] = {
@@ -54,7 +54,8 @@ static inline int simbench_run(const SimSpec *spec, size_t variant, uint64_t see
     return r;
 }
 
-/* How much sooner all was done, or where it never is, how much more. */
+/* Work with a daemon relative to work without: by how much sooner all is done or, if it never ends, by the
+ * amount done. */
 static inline double simbench_work(const SimResult *with, const SimResult *without)
 {
     double a = (double)sim_result_get(with, SIM_METRIC_MAKESPAN_USEC, SIZE_MAX);
@@ -66,7 +67,7 @@ static inline double simbench_work(const SimResult *with, const SimResult *witho
            (double)MAX(sim_result_get(without, SIM_METRIC_THROUGHPUT, SIZE_MAX), 1);
 }
 
-/* From its text, or with NULL from its file. */
+/* Parses a scenario from `text` or, if that is NULL, from the file `name`. */
 static inline int simbench_parse(const char *name, const char *text, SimSpec **ret)
 {
     CLEANUP(conf_report_done) ConfReport messages = {0};

@@ -3,7 +3,7 @@
 #include "daemon/tables/assignments.h"
 #include "fuzz.h"
 
-/* What was read is written as a text that is read back to the same. */
+/* Assignments that were read are written as a text that reads back as the same. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     CLEANUP(assignments_free_p) Assignments *a = assignments_new(), *b = assignments_new();

@@ -3,7 +3,7 @@
 #include "fuzz.h"
 #include "probe/tasks/cgroup.h"
 
-/* Paths begin with a slash; unit names fit, have no slash in them and end as unit names do. */
+/* Paths begin with a slash. Unit names fit their field, have no slash, and end as unit names do. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     CLEANUP_FREE char *text = fuzz_text(data, size);

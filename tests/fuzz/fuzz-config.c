@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* numaplaced.conf. What is accepted is within the ranges its manual gives, and a file read twice gives the same
- * settings as read once, whatever it repeats. */
+/* numaplaced.conf. Accepted values are within the ranges of the manual, and a file that is read twice gives
+ * the same settings as one read once, whatever it repeats. */
 
 #include "base/time.h"
 #include "daemon/config.h"
@@ -24,7 +24,7 @@ static void check_ranges(const Config *config)
     check(config->max_cpu_permille >= 1 && config->max_cpu_permille <= 1000);
     check(config->max_tasks >= 1 && config->max_tasks <= 4194304);
     check(config->cross_node_moves_per_sec <= 1000000);
-    /* Constants are what they are, whatever a file says. */
+    /* No file can change a constant. */
     check(config->idle_permille == 50 && config->max_workloads == 1024 &&
           config->cross_node_burst == CONF_AUTO);
 }

@@ -5,7 +5,7 @@
 #include "fuzz.h"
 #include "kernel/cgroup/cpusets.h"
 
-/* Whether the type, which is the field behind a separator, is this one. */
+/* True when the type, which is the field after a separator, is "cgroup". */
 static bool is_cgroup(const char *line)
 {
     for (const char *p = strstr(line, " - "); p; p = strstr(p + 1, " - "))

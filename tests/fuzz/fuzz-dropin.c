@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-/* What was read is read again from a file that says just that. */
+/* A set that was read is read again from a file that has only that set. */
 static void check_set(hwloc_const_bitmap_t set)
 {
     CLEANUP_FREE char *list = format_list(set, PARSE_CPU_MAX), *text = NULL;

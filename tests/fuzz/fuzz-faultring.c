@@ -3,8 +3,8 @@
 #include "fuzz.h"
 #include "probe/hints/fault-ring.h"
 
-/* The first two bytes say where in the ring the rest stands. Whatever that is: reading it ends, at or before `head`,
- * and each step takes a record. */
+/* The first two bytes say where in the ring the rest is. Whatever the rest is, reading ends at or before
+ * `head`, and each step consumes a record. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static uint8_t bytes[4096];

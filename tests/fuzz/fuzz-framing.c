@@ -3,7 +3,8 @@
 #include "daemon/bus/framing.h"
 #include "fuzz.h"
 
-/* How the stream is cut does not matter, and what is waited for is never more than a message may be. */
+/* The result does not depend on how the stream is cut, and the reader never waits for more than a message may
+ * have. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     BusFraming whole = {0}, pieces = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The INI grammar. What the handler hears is well-formed, an error is always told, and a text written from
- * what was heard is heard the same way again. */
+/* The INI grammar. The handler gets only well-formed text, an error is always reported, and a text written
+ * from what the handler got gives the same again. */
 
 #include "conf/ini.h"
 #include "conf/utf8.h"
@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-/* One line of text without blanks at its ends. */
+/* Checks that this is one line of text without blanks at its ends. */
 static void check_text(const char *s)
 {
     size_t len = strlen(s);

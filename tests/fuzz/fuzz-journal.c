@@ -17,8 +17,8 @@ static Journal *new_journal(void)
     return journal;
 }
 
-/* Any text is read or refused with a sentence; what was read comes out as a text that is read as the same, without
- * a complaint. */
+/* Any text is read or refused with a sentence. What was read is written as a text that reads back as the
+ * same, without an error. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     CLEANUP(journal_free_p) Journal *first = new_journal(), *second = new_journal();

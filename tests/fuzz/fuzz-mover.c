@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* What was understood is a range of addresses, and means the same when it is written anew. */
+/* A mapping that was parsed is a range of addresses, and means the same when it is written anew. */
 static void check_mapping(const PageMapping *mapping)
 {
     PageMounts none = {0};

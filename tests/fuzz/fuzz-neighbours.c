@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What other programs and the kernel say of themselves: each NUL begins the next of these files. */
+/* What other programs and the kernel report about themselves. Each NUL begins the next of these files. */
 
 #include "fuzz.h"
 #include "probe/neighbours.h"

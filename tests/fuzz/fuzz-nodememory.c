@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* parse(format(x)) == x, and what is available is at least what is free. */
+/* parse(format(x)) == x, and at least as much is available as is free. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     CLEANUP_FREE char *text = fuzz_text(data, size);
@@ -18,7 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     if (node_memory_available(&memory) < memory.free_bytes)
         abort();
-    /* The sum of the two kinds of dirty pages may be larger than a number in the text: two halves. */
+    /* The sum of the two kinds of dirty pages may exceed one number in the text, so it is written as two
+     * halves. */
     half = memory.dirty_bytes >> 11;
     (void)snprintf(line, sizeof(line),
                    "Node 0 MemTotal: %" PRIu64 " kB\nNode 0 MemFree: %" PRIu64

@@ -9,7 +9,7 @@
 
 static NumaMaps maps, again;
 
-/* Sums stay in bounds, and are found again in the line that says them. */
+/* Sums stay in bounds, and read back the same from a line that states them. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     CLEANUP_FREE char *text = fuzz_text(data, size);

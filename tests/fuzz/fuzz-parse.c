@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* All of base/parse.h over one text. A failure must leave the result alone, and what was read must survive being
- * written and read again. */
+/* All of base/parse.h over one text. A failure must leave the result alone, and a parsed value must survive
+ * being written and read again. */
 
 #include "base/parse.h"
 #include "fuzz.h"

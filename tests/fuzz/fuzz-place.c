@@ -4,7 +4,7 @@
 #include "act/place.h"
 #include "fuzz.h"
 
-/* One more level below every path is another place, and never the root. */
+/* A path one level below any other is a different place, and never the root. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char tail[] = "0::/below\n";

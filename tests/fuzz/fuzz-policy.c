@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Policy files. A policy that is accepted prints as a text that is accepted too and prints the same, and
- * can be matched against a process of which everything is known, and one of which nothing is. */
+/* Policy files. An accepted policy prints as a text that is accepted too and prints the same. It can be
+ * matched against a process of which everything is known, and against one of which nothing is known. */
 
 #include "fuzz.h"
 #include "policy/policy.h"

@@ -3,7 +3,7 @@
 #include "fuzz.h"
 #include "kernel/procstat.h"
 
-/* A name that is not terminated or longer than its field would show up here. */
+/* Finds a name that is not terminated or longer than its field. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     CLEANUP_FREE char *text = fuzz_text(data, size);

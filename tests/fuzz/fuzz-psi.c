@@ -3,7 +3,7 @@
 #include "fuzz.h"
 #include "kernel/psi.h"
 
-/* The text ends where it says, and no average is beyond the 100.99 % its form allows. */
+/* Parsing ends at the end of the text, and no average exceeds the 100.99 % that its format allows. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     CLEANUP_FREE char *text = fuzz_text(data, size);

@@ -17,8 +17,8 @@ static void check_regions(const MemoryRegions *regions)
     }
 }
 
-/* Lines of maps, an empty one, and lines of numa_maps. Regions stay in order, and what is remembered of each comes back
- * when the same text is read again. */
+/* Lines of maps, an empty line, and lines of numa_maps. Regions stay in order, and what is remembered of each
+ * is found again when the same text is read again. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     CLEANUP_FREE char *text = fuzz_text(data, size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A whole restore from a journal that somebody else has written, on a machine in memory (record.h). */
+/* A whole restore from a journal that somebody else wrote, on a machine in memory (record.h). */
 
 #include "act/internal.h"
 #include "fuzz.h"
@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-/* What is asked of systemd or cgroups goes nowhere, or is refused. */
+/* Requests to systemd or cgroups have no effect, or fail. */
 static int set_none(void *context, const char *name, hwloc_const_bitmap_t set)
 {
     return strlen(name) % 2 ? -EIO : 0;
@@ -36,7 +36,7 @@ static ActRecord *make_machine(void)
     return record;
 }
 
-/* Whether everybody has what it had in the text. */
+/* Writes the masks of all threads as text. */
 static void masks(ActRecord *record, char *ret, size_t size)
 {
     static const pid_t tids[] = {90, 100, 101, 200, 301};
@@ -46,8 +46,8 @@ static void masks(ActRecord *record, char *ret, size_t size)
         at += (size_t)snprintf(ret + at, size - at, "%s;", act_record_mask(record, tids[i]));
 }
 
-/* Any file is read, put aside, or refused with a sentence. What is put back is put back at once: a second time
- * changes nothing. And whoever the file does not speak of has what it had. */
+/* Any file is read, put aside, or refused with a sentence. One restore puts everything back: a second one
+ * changes nothing. Threads that the file does not name keep their masks. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const FenceOps ops = {.set = set_none, .result = result_none};
@@ -56,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     CLEANUP_FREE char *error = NULL, *path = NULL;
     char once[256], twice[256];
 
-    /* No cgroups, no service manager, and always the same boot. */
+    /* No cgroups, no service manager, and always the same boot id. */
     fuzz_root_write("proc/sys/kernel/random/boot_id", "boot\n", 5);
     fuzz_root_write("journal", data, size);
     if (asprintf(&path, "%s/journal", fuzz_root_path()) < 0)

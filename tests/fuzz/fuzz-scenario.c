@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Scenario files. One that is accepted holds what its type promises, and its expectations can be judged. fuzz-sim runs
- * them. */
+/* Scenario files. An accepted one holds what its type promises, and its expectations can be judged. fuzz-sim
+ * runs them. */
 
 #include "fuzz.h"
 #include "sim/scenario/expect.h"
@@ -23,7 +23,7 @@ static void check_spec(const SimSpec *spec)
         check(spec->variants[i].policies && spec->variants[i].workloads);
 }
 
-/* Ones everywhere. */
+/* Judges the expectations on a table of ones. */
 static void judge(const SimSpec *spec)
 {
     SimTable table = {.spec = spec, .n_seeds = 2};

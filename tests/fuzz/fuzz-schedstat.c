@@ -3,7 +3,7 @@
 #include "fuzz.h"
 #include "kernel/schedstat.h"
 
-/* What is taken must be of a known version and name CPUs; a result must not depend on what was parsed before. */
+/* An accepted text has a known version and names CPUs. The result must not depend on what was parsed before. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     CLEANUP_FREE char *text = fuzz_text(data, size);

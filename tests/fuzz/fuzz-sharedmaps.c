@@ -6,7 +6,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* What is found is found again in a text that says it in another order, and always has the same form. */
+/* The mappings found are found again in a text that lists them in another order, and always have the same
+ * format. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     CLEANUP_FREE char *text = fuzz_text(data, size);

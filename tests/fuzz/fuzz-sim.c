@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Running a scenario. Whatever one asks for that is accepted, a run ends, by itself or at the bound of its events,
- * and its numbers are the same the second time. */
+/* Runs a scenario. Whatever an accepted one asks for, a run ends, by itself or at the limit of its events,
+ * and a second run has the same numbers. */
 
 #include "fuzz.h"
 #include "sim/scenario/scenario.h"
@@ -9,7 +9,7 @@
 
 #define EVENTS_MAX 2000U
 
-/* NULL: it reached the bound. */
+/* Returns NULL when the run reached the limit. */
 static SimResult *run(const SimSpec *spec)
 {
     const SimHooks hooks = {.events_max = EVENTS_MAX};

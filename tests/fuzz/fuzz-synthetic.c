@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Synthetic descriptions: the distances, and the guard in front of hwloc. What it lets through hwloc is given, and
- * must neither take it long nor end it. */
+/* Synthetic descriptions: the distances, and the guard in front of hwloc. hwloc gets what the guard lets
+ * through, which must neither take it long nor make it abort. */
 
 #include "fuzz.h"
 #include "topo/build.h"

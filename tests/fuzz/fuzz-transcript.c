@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A transcript that is read and planned anew never crashes, and what is wrong with it is said with the number of the
- * entry. */
+/* A transcript that is read and planned anew never crashes, and errors in it are reported with the number of
+ * the entry. */
 
 #include "fuzz.h"
 #include "plan/transcript.h"
 
-/* Each World that is read is whole. */
+/* Each World that is read is complete. */
 static void read_worlds(const uint8_t *data, size_t size)
 {
     CLEANUP(transcript_reader_done) TranscriptReader reader = transcript_reader((const char *)data, size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* world_load() never crashes, says "line N: expected" about what it refuses, and what it accepts survives the round
- * trip. */
+/* world_load() never crashes, says "line N: expected" about what it refuses, and what it accepts survives a
+ * round trip. */
 
 #include "fuzz.h"
 #include "world/world.h"

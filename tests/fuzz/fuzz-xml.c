@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Machines as hwloc's XML: whatever hwloc makes of a file, what we make of that holds together or is refused with a
- * sentence. */
+/* Machines as hwloc's XML: whatever hwloc makes of a file, the Topology made from it is consistent, or it is
+ * refused with a sentence. */
 
 #include "fuzz.h"
 #include "root.h"
