@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Many clients, of the system bus or of the private socket, that all listen and all ask: a load that no sane set of
- * programs makes, to show that placing goes on under it. Prints one line of JSON. Fifty clients share a process: with a
- * thousand in one it would be the storm's own event loop that is measured.
+/* Many clients, of the system bus or of the private socket, that all listen and all send requests: more load
+ * than any sane set of programs makes, to show that placement continues. Prints one line of JSON. Each
+ * process has fifty clients: with a thousand in one process, its own event loop would be measured.
  *
- * However slowly they come: nobody asks before all are connected or turned away, and nobody leaves before all have
- * asked and been answered. With 0 seconds that lasts until SIGTERM, and a line "ready" says when it begins; with a
- * number and an x, until there are so many answers.
+ * The outcome does not depend on how slowly clients connect: no client sends before all are connected or
+ * rejected, and no client leaves before all have sent and been answered. With 0 seconds this lasts until
+ * SIGTERM, and a line "ready" says when it begins. With a number and an x it lasts until there are that many
+ * answers.
  *
  * usage: bus-storm CLIENTS CALLS_PER_SECOND SECONDS|ANSWERSx [ADDRESS-OF-THE-SOCKET] */
 
@@ -28,11 +29,11 @@
 #include <systemd/sd-event.h>
 
 #define ROUND_USEC (10 * USEC_PER_MSEC)
-/* How long connecting may take, and answers when nothing is asked any more. Only a hang takes longer. */
+/* How long connecting may take, and the remaining answers after the last request. Only a hang takes longer. */
 #define REST_USEC           (300 * USEC_PER_SEC)
 #define CLIENTS_PER_PROCESS 50U
-/* The bus itself refuses more than 128 unanswered calls of one client. With a thousand clients this is work for
- * seconds already. */
+/* The bus itself refuses more than 128 unanswered calls of one client. With a thousand clients this is
+ * already work for seconds. */
 #define PENDING_MAX 8U
 
 typedef struct Client {
@@ -42,13 +43,13 @@ typedef struct Client {
     bool ready, dead, served;
 } Client;
 
-/* In memory that all processes have. */
+/* In memory shared by all processes. */
 typedef struct Gate {
     uint32_t n_processes;
     uint32_t enough; /* answers; 0: never */
     atomic_uint n_answers;
-    atomic_uint n_in;   /* processes whose clients are connected or turned away */
-    atomic_uint n_over; /* processes whose clients have asked, and been answered */
+    atomic_uint n_in;   /* processes whose clients are connected or rejected */
+    atomic_uint n_over; /* processes whose clients have sent requests and been answered */
     atomic_bool stop;
 } Gate;
 
@@ -110,7 +111,7 @@ static int ask(Client *client)
     return 0;
 }
 
-/* In turns, those who were let in. There is one, or the storm is over. */
+/* The clients that were accepted, in turn. There is one, or the storm is over. */
 static Client *next_client(Storm *storm)
 {
     Client *client;
@@ -121,7 +122,7 @@ static Client *next_client(Storm *storm)
     return client;
 }
 
-/* The last process to come in opens the gate. */
+/* The last process to enter opens the gate. */
 static void come_in(Storm *storm)
 {
     if (!storm->in && atomic_fetch_add(&storm->gate->n_in, 1) + 1 == storm->gate->n_processes &&
@@ -137,7 +138,7 @@ static void be_over(Storm *storm)
     storm->over = true;
 }
 
-/* Asks as many as are due by now. */
+/* Sends the requests that are due by now. */
 static int ask_some(Storm *storm, uint64_t now)
 {
     uint64_t due;
@@ -173,7 +174,7 @@ static int on_round(sd_event_source *source, uint64_t usec, void *userdata)
     return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-/* Its rounds begin when all are connected and listen, or have been turned away. */
+/* The process begins its rounds when all its clients are connected and listen, or have been rejected. */
 static int client_ready(Client *client)
 {
     Storm *storm = client->storm;
@@ -194,7 +195,7 @@ static int on_listening(sd_bus_message *reply, void *userdata, sd_bus_error *err
 {
     Client *client = userdata;
 
-    /* What fails for the lack of a connection is counted below. */
+    /* Failures for lack of a connection are counted below. */
     if (sd_bus_message_is_method_error(reply, NULL))
         return client->storm->address ? 1 : sd_event_exit(client->storm->event, -ECONNREFUSED);
     return client_ready(client);
@@ -218,7 +219,7 @@ static int on_disconnected(sd_bus_message *message, void *userdata, sd_bus_error
     return client_lost(userdata);
 }
 
-/* On the system bus what is listened to has to be said; on the socket everything is heard. */
+/* On the system bus a client must subscribe to signals; on the socket it gets all of them. */
 static int listen_to(Client *client)
 {
     int r;
@@ -255,13 +256,13 @@ static int connect_client(Storm *storm, Client *client)
         r = sd_bus_set_method_call_timeout(client->bus, REST_USEC);
     if (r >= 0)
         r = listen_to(client);
-    /* Who is turned away at once does not get so far. */
+    /* A client that is rejected at once does not get this far. */
     if (storm->address && (r == -ECONNRESET || r == -EPIPE || r == -ENOTCONN))
         return client_lost(client);
     return r < 0 ? r : sd_bus_attach_event(client->bus, storm->event, 0);
 }
 
-/* A client that is neither let in nor turned away is a failure, not a reason to wait for ever. */
+/* A client that is neither accepted nor rejected is a failure, not a reason to wait for ever. */
 static int on_late(sd_event_source *source, uint64_t usec, void *userdata)
 {
     Storm *storm = userdata;
@@ -281,17 +282,17 @@ static int run(Storm *storm)
         r = connect_client(storm, &storm->clients[i]);
     if (r >= 0)
         r = sd_event_loop(storm->event);
-    /* Nobody waits for one that failed, or has nobody left. */
+    /* No process waits for one that failed, or that has no client left. */
     come_in(storm);
     be_over(storm);
     for (uint32_t i = 0; clients && i < storm->n_clients; i++)
         sd_bus_close_unref(clients[i].bus);
     sd_event_unref(storm->event);
-    /* All of them turned away is a result, too. */
+    /* All clients being rejected is a result, too. */
     return r == -ECONNRESET && storm->n_dead == storm->n_clients ? 0 : r;
 }
 
-/* Its share of `all`, in a process of its own, which counts in `storm`. Returns 0 or -errno. */
+/* Starts a process with its share of `all`, which counts in `storm`. Returns 0 or -errno. */
 static int start(Storm *storm, const Storm *all, uint32_t i, uint32_t n)
 {
     pid_t pid;
@@ -311,11 +312,11 @@ static int start(Storm *storm, const Storm *all, uint32_t i, uint32_t n)
             (void)fprintf(stderr, "bus-storm: %s\n", strerror(-r));
         _exit(r < 0 ? 1 : 0);
     }
-    storm->pid = pid; /* in memory that both have */
+    storm->pid = pid; /* in memory shared by both */
     return pid < 0 ? -errno : 0;
 }
 
-/* Waits for a process, and adds to `all` what it has counted. Returns 0 or -errno. */
+/* Waits for a process, and adds its counts to `all`. Returns 0 or -errno. */
 static int finish(const Storm *storm, Storm *all)
 {
     int status;
@@ -333,7 +334,7 @@ static int finish(const Storm *storm, Storm *all)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EIO;
 }
 
-/* NULL: no memory. */
+/* Returns NULL when out of memory. */
 static void *share(size_t bytes)
 {
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -350,7 +351,7 @@ static int run_all(Storm *all)
     all->gate->n_processes = n;
     for (; r >= 0 && n_started < n; n_started += r >= 0)
         r = start(&storms[n_started], all, n_started, n);
-    /* Those that were not started will not come. */
+    /* Processes that were not started will not enter. */
     for (uint32_t i = n_started; i < n && r < 0; i++) {
         (void)atomic_fetch_add(&all->gate->n_in, 1);
         (void)atomic_fetch_add(&all->gate->n_over, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* polkit, as far as a service sees it: org.freedesktop.PolicyKit1 on the system bus, answering each CheckAuthorization
- * as its argument says, and printing what it was asked: "SUBJECT SENDER ACTION FLAGS KEY=VALUE...".
+/* polkit as a service sees it: org.freedesktop.PolicyKit1 on the system bus. It answers each CheckAuthorization
+ * as its argument says, and prints what it was asked: "SUBJECT SENDER ACTION FLAGS KEY=VALUE...".
  *
  * usage: fake-polkit yes|no|challenge|silent */
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* hang UID: a process of that user whose command line and environment nobody gets to read.
+/* hang UID: a process of that user whose command line and environment cannot be read.
  *
- * Its first step is a page of a file on a file system (FUSE) that never answers a read. One thread reads that page
- * through its own /proc/self/mem, which takes the lock of the address space for reading and keeps it while it waits for
- * the page. Then another maps something, for which it waits to have that lock for writing; and whoever wants it for
- * reading from then on comes after it: who reads /proc/PID/cmdline, or environ, sleeps in the kernel.
+ * It maps a page of a file on a FUSE file system that never answers a read. One thread reads that page
+ * through its own /proc/self/mem, which takes the lock of the address space for reading and holds it while it
+ * waits for the page. Then another thread maps something, which waits for that lock for writing. Later
+ * readers of the lock queue behind it: a reader of /proc/PID/cmdline, or environ, sleeps in the kernel.
  *
- * The server is the parent. Ending it ends everything: the kernel fails what is not answered. Nothing is left
- * behind, for the mount is in a name space of its own. Prints "ready PID" when it is so. Exit status 77: it cannot
- * be had here. */
+ * The server is the parent. Ending it ends everything, because the kernel fails unanswered requests. Nothing
+ * is left behind: the mount is in a namespace of its own. Prints "ready PID" when the process hangs. Exit
+ * status 77: this is not possible here. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -86,7 +86,7 @@ static void serve_one(int fd, const struct fuse_in_header *in, const void *body)
     case FUSE_OPEN:
         answer(fd, in->unique, &opened, sizeof(opened), 0);
         break;
-    case FUSE_READ: /* never */
+    case FUSE_READ: /* never answered */
     case FUSE_FORGET:
     case FUSE_BATCH_FORGET:
     case FUSE_INTERRUPT:
@@ -120,7 +120,7 @@ static void *hold(void *userdata)
     return NULL;
 }
 
-/* The process that hangs; `go` says when the page has been asked for. */
+/* The process that hangs. `go` tells it that the page has been requested. */
 static void hang(const char *path, uid_t uid, int go)
 {
     static Held held;
@@ -134,10 +134,10 @@ static void hang(const char *path, uid_t uid, int go)
     held.page = fd < 0 ? MAP_FAILED : mmap(NULL, PAGE_BYTES, PROT_READ, MAP_PRIVATE, fd, 0);
     if (held.mem_fd < 0 || held.page == MAP_FAILED)
         give_up(path);
-    (void)close(fd); /* what is mapped stays; closing it at the end would wait for an answer, too */
+    (void)close(fd); /* the mapping stays; closing it at exit would wait for an answer, too */
     if (uid > 0 && (setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0))
         give_up("setresuid");
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* forgotten with the user */
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* the change of the user resets it */
     if (pthread_create(&thread, NULL, hold, &held) != 0)
         give_up("pthread_create");
     if (read(go, &byte, 1) == 1)
@@ -146,7 +146,7 @@ static void hang(const char *path, uid_t uid, int go)
         (void)pause();
 }
 
-/* Whether the first thread of the process sleeps in the kernel: what it waits for is the lock. */
+/* True when the first thread of the process sleeps in the kernel: what it waits for is the lock. */
 static int is_stuck(pid_t pid)
 {
     char path[64], text[512] = "";
@@ -162,7 +162,7 @@ static int is_stuck(pid_t pid)
     return p && p[2] == 'D';
 }
 
-/* Answers until the page is asked for, and tells the other process to go on. */
+/* Answers until the page is requested, then tells the other process to go on. */
 static void serve(int fd, pid_t pid, int go)
 {
     static char buf[FUSE_MIN_READ_BUFFER + PAGE_BYTES];
@@ -204,7 +204,7 @@ int main(int argc, char **argv)
     serve(fuse, pid, go[1]);
     (void)printf("ready %d\n", pid);
     (void)fflush(stdout);
-    /* The name is not needed any more. */
+    /* The name is no longer needed. */
     (void)umount2(directory, MNT_DETACH);
     (void)rmdir(directory);
     for (;;)
