@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Allocations left before one fails; negative: none ever does. */
+/* Allocations left before one fails; negative: none fails. */
 static int n_left = -1;
 
 void *__real_malloc(size_t size);

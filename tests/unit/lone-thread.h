@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* For children of tests that count threads: after a fork(2), the thread sanitizer has one of its own. */
+/* For children of tests that count threads: after a fork(2), the thread sanitizer has a thread of its own. */
 
 #include <pthread.h>
 #include <sched.h>
@@ -24,9 +24,9 @@ static inline void *lone_thread_end(void *userdata)
     return userdata;
 }
 
-/* Ends it, and waits until /proc does not show it any more: a directory of tasks has a link for each, and two of its
- * own. The runtime can be told to do so only after a first thread of ours. Called by the only other thread of the
- * process. */
+/* Ends the sanitizer's thread, and waits until /proc no longer shows it: a directory of tasks has a link for
+ * each, and two of its own. The runtime can be told to do so only after it has seen another thread created.
+ * Called by the only other thread of the process. */
 static inline void lone_thread(void)
 {
     struct stat st;

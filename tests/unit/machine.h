@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Machines by their synthetic descriptions. */
+/* Machines from synthetic descriptions. */
 
 #include "topo/topology.h"
 #include "unit-test.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Trees of files below TMPDIR, for tests that need real ones, and those of the fixtures. */
+/* Trees of files below TMPDIR, for tests that need real files, and those of the fixtures. */
 
 #include "base/root.h"
 #include "unit-test.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-/* A fresh directory; test_tree_remove() takes it away with all it holds. */
+/* A new directory; test_tree_remove() removes it with its content. */
 static inline char *test_tree_new(void)
 {
     const char *base = getenv("TMPDIR");
@@ -28,7 +28,7 @@ static inline int test_remove_one(const char *path, const struct stat *st, int t
     return remove(path);
 }
 
-/* Removes a file, or a directory with all it holds. */
+/* Removes a file, or a directory with its content. */
 static inline void test_remove(const char *path)
 {
     assert_int_equal(nftw(path, test_remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
@@ -40,7 +40,7 @@ static inline void test_tree_remove(char *path)
     free(path);
 }
 
-/* DIRECTORY/NAME. The result is good until the fourth call from now. */
+/* DIRECTORY/NAME. The result is valid for the next three calls. */
 static inline const char *test_path(const char *directory, const char *name)
 {
     static char buffers[4][PATH_MAX];
@@ -73,7 +73,7 @@ static inline const char *test_mkdir(const char *directory, const char *name)
     return path;
 }
 
-/* Opens one of the fixtures of a room. */
+/* Opens a fixture of a room. */
 static inline int test_fixture(const char *room, const char *name)
 {
     char path[PATH_MAX];
@@ -85,8 +85,8 @@ static inline int test_fixture(const char *room, const char *name)
     return fd;
 }
 
-/* Writes a file, and makes the directories above it. One that is open already sees the new text, as with the
- * kernel's files. */
+/* Writes a file, and makes the directories above it. A descriptor that is already open sees the new text, as
+ * with the kernel's files. */
 static inline const char *test_write_bytes(const char *directory, const char *name, const char *text,
                                            size_t len)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A process of four threads on two nodes, and what they touch. */
+/* A process of four threads on two nodes, and their access samples. */
 
 #include "unit-test.h"
 #include "world/touches.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A token bucket: what is in it, what is taken, and that no window of time gives more than burst and rate allow. */
+/* A token bucket: its level, what is taken, and that no window of time gives more than burst and rate allow. */
 
 #include "base/bucket.h"
 #include "base/time.h"
@@ -18,11 +18,11 @@ static void test_levels(void **state)
     assert_int_equal(bucket_level(&bucket, 10, 50, 3 * USEC_PER_SEC), 25);
     assert_int_equal(bucket_level(&bucket, 10, 20, 3 * USEC_PER_SEC), 20); /* a smaller burst cuts it */
     assert_int_equal(bucket_level(&bucket, 10, 50, 0), 5); /* a clock that went back adds nothing */
-    bucket_take(&bucket, 10, 50, 100, 2 * USEC_PER_SEC);   /* what is left */
+    bucket_take(&bucket, 10, 50, 100, 2 * USEC_PER_SEC);   /* more than is left */
     assert_int_equal(bucket_level(&bucket, 10, 50, 2 * USEC_PER_SEC), 0);
-    /* Ages, at any rate. */
+    /* After a very long time, at any rate. */
     assert_int_equal(bucket_level(&bucket, UINT64_MAX, 50, UINT64_MAX), 50);
-    /* At instant 0 it was used all the same. */
+    /* Use at instant 0 counts, too. */
     bucket = (Bucket){0};
     bucket_take(&bucket, 0, 50, 10, 0);
     assert_int_equal(bucket_level(&bucket, 0, 50, 100), 40);

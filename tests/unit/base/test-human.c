@@ -27,7 +27,7 @@ static void test_spans(void **state)
     check_span((2 * 86400 + 5 * 3600) * USEC_PER_SEC, "2 d 5 h");
 }
 
-/* What rounding makes of a number just below the next unit must not read as more than it is. */
+/* A number just below the next unit must not be rounded up to that unit. */
 static void test_span_just_below_a_unit(void **state)
 {
     check_span(999999, "999 ms");

@@ -47,13 +47,13 @@ static void test_masks(void **state)
 
     assert_true(hwloc_bitmap_weight(a) == 4 && hwloc_bitmap_weight(b) == 5001 && hwloc_bitmap_isfull(all));
     assert_ptr_equal(intern_range(pool, 0, 3), a);
-    assert_ptr_equal(intern_range(pool, 0, 3), a); /* again, through the remembered one */
+    assert_ptr_equal(intern_range(pool, 0, 3), a); /* again, through the mask remembered as last */
     assert_ptr_equal(intern_range(pool, 0, 5000), b);
     assert_ptr_equal(intern_range(pool, 0, -1), all);
     assert_int_equal(intern_pool_size(pool), 3);
 }
 
-/* Bitmaps that were longer once are still equal. */
+/* Bitmaps that have shrunk are still equal to others with the same content. */
 static void test_masks_shrunk(void **state)
 {
     CLEANUP(intern_pool_free_p) InternPool *pool = intern_pool_new();
@@ -84,7 +84,7 @@ static void test_sweep(void **state)
     CpuMask mask_kept = intern_range(pool, 0, 3);
 
     assert_non_null(intern_string(pool, "dropped"));
-    assert_non_null(intern_range(pool, 4, 7)); /* also the one remembered as the last */
+    assert_non_null(intern_range(pool, 4, 7)); /* is also the mask remembered as last */
     assert_int_equal(intern_pool_size(pool), 4);
 
     for (int i = 0; i < 3; i++) {
@@ -102,7 +102,7 @@ static void test_sweep(void **state)
     assert_int_equal(hwloc_bitmap_first(intern_range(pool, 4, 7)), 4);
 }
 
-/* Interning between begin and sweep marks, new or known. */
+/* Interning between begin and sweep marks an entry, new or known. */
 static void test_sweep_interned_meanwhile(void **state)
 {
     CLEANUP(intern_pool_free_p) InternPool *pool = intern_pool_new();
@@ -110,7 +110,7 @@ static void test_sweep_interned_meanwhile(void **state)
     CpuMask mask = intern_range(pool, 0, 3), last = intern_range(pool, 4, 7);
 
     intern_pool_begin(pool);
-    assert_ptr_equal(intern_range(pool, 4, 7), last); /* through the remembered one */
+    assert_ptr_equal(intern_range(pool, 4, 7), last); /* through the mask remembered as last */
     assert_ptr_equal(intern_range(pool, 0, 3), mask);
     assert_ptr_equal(intern_string(pool, "known"), known);
     assert_non_null(intern_string(pool, "new"));
@@ -146,8 +146,9 @@ static void test_many(void **state)
     }
 }
 
-/* Fills a pool with the n-th allocation failing, for each n until none fails: what is refused is NULL, what is given
- * stays usable, and nothing leaks (the address sanitizer looks). hwloc's own allocations are outside the wrapping. */
+/* Fills a pool with the n-th allocation failing, for each n until none fails: a failure returns NULL, what
+ * was returned before stays usable, and nothing leaks (which the address sanitizer checks). hwloc's own
+ * allocations are not affected. */
 static void test_out_of_memory(void **state)
 {
     hwloc_bitmap_t sets[40];

@@ -4,7 +4,7 @@
 #include "base/util.h"
 #include "unit-test.h"
 
-/* Each of these runs a parser, and checks that a failure leaves the result alone. */
+/* Each of these macros runs a parser and checks that a failure leaves the result alone. */
 #define CHECK_OK(parser, text, type, value)     \
     do {                                        \
         type _v = 0;                            \
@@ -213,7 +213,7 @@ static void test_format_list_infinite(void **state)
     assert_int_equal(hwloc_bitmap_clr(set, 2), 0);
     text = format_list(set, 7);
     assert_string_equal(text, "0-1,3-7");
-    assert_int_equal(hwloc_bitmap_last(set), -1); /* itself still infinite */
+    assert_int_equal(hwloc_bitmap_last(set), -1); /* the set itself is still infinite */
     hwloc_bitmap_fill(set);
     all = format_list(set, PARSE_CPU_MAX);
     assert_string_equal(all, "0-65535");
@@ -267,7 +267,7 @@ static void test_format_span(void **state)
     }
 }
 
-/* What does not fit is cut, terminated and never written past the end. */
+/* A text that does not fit is cut, terminated and never written past the end. */
 static void test_format_span_short(void **state)
 {
     for (size_t size = 1; size < 12; size++) {

@@ -45,7 +45,7 @@ static void test_names(void **state)
     assert_string_equal(s.comm, "kworker/u16:1-e");
 }
 
-/* What the kernel prints for a task whose signal handlers are gone already. */
+/* What the kernel prints for a task whose signal handlers are already gone. */
 static void test_exiting(void **state)
 {
     ProcStat s;

@@ -114,7 +114,7 @@ static void test_values(void **state)
 
     assert_int_equal(
         read_thing(pool, "thing   u32=1  mask=empty text=\"new\" string=\"s\"  ", &thing, &error), 0);
-    assert_int_equal(thing.u16, 7); /* not given: as it was */
+    assert_int_equal(thing.u16, 7); /* not given: unchanged */
     assert_int_equal(thing.u32, 1);
     assert_string_equal(thing.text, "new");
     assert_true(hwloc_bitmap_iszero(thing.mask));
@@ -185,7 +185,7 @@ static void test_lines(void **state)
     assert_string_equal(reader.error, "line 6: expected 2 things");
     assert_int_equal(record_next(&reader), 0);
     assert_null(reader.kind);
-    assert_int_equal(record_next(&reader), 0); /* the end stays the end */
+    assert_int_equal(record_next(&reader), 0); /* repeated at the end */
     assert_null(reader.kind);
 }
 

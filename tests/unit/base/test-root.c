@@ -62,7 +62,7 @@ static void test_open(void **state)
     assert_int_equal(root_open("/dev/null"), -ENOTDIR);
 }
 
-/* The buffer must hold the file and its terminator: one byte less is -EFBIG, whatever the size. */
+/* The buffer must hold the file and a terminator: one byte less gives -EFBIG, whatever the size. */
 static void test_read_sizes(void **state)
 {
     static const size_t sizes[] = {0, 1, 5, 511, 512, 513, 4095, 4096, 4097, 10000};
@@ -83,7 +83,7 @@ static void test_read_sizes(void **state)
     }
 }
 
-/* A kept-open descriptor is read from its start each time. */
+/* A descriptor that stays open is read from its start each time. */
 static void test_pread_again(void **state)
 {
     Fixture *f = *state;
@@ -125,7 +125,7 @@ static void test_read_alloc(void **state)
     free(text);
 }
 
-/* NUL bytes are data; the length tells. */
+/* NUL bytes are data; the length counts them. */
 static void test_read_nul(void **state)
 {
     Fixture *f = *state;
@@ -139,7 +139,7 @@ static void test_read_nul(void **state)
     assert_memory_equal(text, "a\0b", 4);
 }
 
-/* From where the descriptor stands. */
+/* Reads from the current position of the descriptor. */
 static void test_read_fd(void **state)
 {
     Fixture *f = *state;

@@ -38,7 +38,7 @@ static void test_grow_overflow(void **state)
     assert_int_equal(capacity, 8);
 }
 
-/* Into the front, the middle and the end, as often as it grows. */
+/* Inserts at the front, in the middle and at the end, with all growth that is needed. */
 static void test_insert(void **state)
 {
     CLEANUP_FREE uint32_t *array = NULL;
@@ -75,7 +75,7 @@ static char *make_string(const char *text)
 {
     CLEANUP_FREE char *own = strdup(text);
 
-    return TAKE_PTR(own); /* or the address sanitizer finds a use after free below */
+    return TAKE_PTR(own); /* otherwise the address sanitizer finds a use after free below */
 }
 
 static void test_take_ptr(void **state)
@@ -116,7 +116,7 @@ static void test_macros(void **state)
     assert_int_equal(ARRAY_SIZE("abc"), 4);
 }
 
-/* Clocks go forward and have the units they say. */
+/* Clocks go forward in the units of their names. */
 static void test_time(void **state)
 {
     uint64_t usec = time_now_usec(), cpu = time_thread_cpu_nsec();

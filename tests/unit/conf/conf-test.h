@@ -33,7 +33,7 @@ static inline void assert_report(ConfReport *report, const char *expected)
     assert_string_equal(text, expected);
 }
 
-/* Directories that are searched, the first first. */
+/* Directories of a search, the first one first. */
 typedef struct ConfTree {
     char *root;
     char *etc, *run, *usr;

@@ -2,8 +2,8 @@
 #pragma once
 
 /* Checks of a table of keys against its manual page and its sample file, for the tests of both tables. The
- * manual has a fixed form: a `.Ss [Section] section options` with one `.It Cm Key= ...` per key, in the
- * order of the table, which says "Default: none." or "Default\n.Ql VALUE .". Constants are in neither. */
+ * manual has a fixed form: a `.Ss [Section] section options` with one `.It Cm Key= ...` per key, in the order
+ * of the table, each with "Default: none." or "Default\n.Ql VALUE .". Constants are in neither. */
 
 #include "conf-test.h"
 #include "conf/table.h"
@@ -24,7 +24,7 @@ static inline char *manual_read(const char *directory, const char *name)
     return text;
 }
 
-/* What stands between `from` and the next line that starts with one of `ends`. Malloc'd. */
+/* The text between `from` and the next line that starts with one of `ends`. Malloc'd. */
 static inline char *manual_block(const char *from, const char *const *ends)
 {
     const char *end = from + strlen(from);
@@ -48,7 +48,7 @@ static inline void manual_check_key(const ConfKey *key, const char *block)
         fail_msg("[%s] %s=: the manual does not say: %s", key->section, key->name, expected);
 }
 
-/* Every key of the table is documented, in its order, and nothing else is. */
+/* Every key of the table is documented, in order, and no others are. */
 static inline void manual_check(const ConfKey *table, size_t n, const char *text)
 {
     static const char *const section_ends[] = {"\n.Ss ", "\n.Sh ", NULL};
@@ -65,7 +65,7 @@ static inline void manual_check(const ConfKey *table, size_t n, const char *text
             char title[64];
             const char *found;
 
-            /* The section is through: no item may be left. */
+            /* The section is complete: no item may be left. */
             if (at && strstr(at, "\n.It Cm "))
                 fail_msg("[%s]: the manual has a key too many or in another order: %.40s", section,
                          strstr(at, "\n.It Cm ") + 1);
@@ -109,7 +109,7 @@ static inline void sample_check(const ConfKey *table, size_t n, const char *text
         if (!strstr(text, line))
             fail_msg("[%s]: the sample has no line%s", table[i].section, line);
     }
-    /* Comments have a blank after the mark, keys have not. */
+    /* Comments have a blank after the mark; keys have none. */
     for (const char *s = text; (s = strstr(s, "\n#")); s++)
         n_lines += s[2] != ' ' && s[2] != '\n';
     assert_int_equal(n_lines, n_keys);

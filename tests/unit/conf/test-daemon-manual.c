@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* numaplaced.conf(5) and the sample file say what the daemon's table of keys says, and the sample is a
- * good file. */
+/* numaplaced.conf(5) and the sample file agree with the daemon's table of keys, and the sample is a valid
+ * file. */
 
 #include "daemon/config.h"
 #include "manual-test.h"
@@ -22,7 +22,7 @@ static void test_sample(void **state)
     sample_check(config_keys, config_n_keys, text);
 }
 
-/* As it is, and with the mark taken from all keys, the sample parses without a word. */
+/* The sample parses without a message, as it is and with the mark removed from all keys. */
 static void test_sample_parses(void **state)
 {
     CLEANUP_FREE char *text = manual_read(arg_source, "policies/numaplaced.conf");

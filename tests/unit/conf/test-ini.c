@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The grammar: what a text means, and what is said about a text that means nothing. */
+/* The grammar: what a text means, and what is reported for an invalid one. */
 
 #include "conf-test.h"
 #include "conf/ini.h"
 #include "conf/utf8.h"
 
-/* Writes what it is told into a stream: "[S]1 key=value 2 ". */
+/* Writes its arguments to a stream: "[S]1 key=value 2 ". */
 static int record_section(void *userdata, const char *section, const char *file, unsigned line,
                           ConfReport *report)
 {
@@ -26,7 +26,7 @@ static const ConfHandler recorder = {.example = "Match", .section = record_secti
 static void check_bytes(const char *text, size_t len, int expected_r, const char *expected_events,
                         const char *expected_report)
 {
-    /* A copy of exactly that size, so that the address sanitizer sees a read past its end. */
+    /* A copy of exactly the text's size, so that the address sanitizer sees a read past its end. */
     CLEANUP_FREE char *exact = malloc(len ? len : 1), *events = NULL;
     ConfReport report = {0};
     size_t size = 0;
@@ -122,7 +122,7 @@ static void test_wrong_lines(void **state)
     bad("[", "", "error f:1: expected a section such as [Match], found: [\n");
 }
 
-/* One message, and the handler hears of nothing: the good lines of a broken file are not to be trusted. */
+/* There is one message, and the handler gets nothing: the good lines of a broken file cannot be trusted. */
 static void test_not_text(void **state)
 {
     check_bytes("[A]\nk=v\0w\n", 10, -EBADMSG, "", "error f:2: not a text file: it contains a NUL byte\n");
@@ -153,12 +153,12 @@ static void test_line_length(void **state)
     assert_true(asprintf(&events, "[A]1 A:k=<%s>2 ", text + n) > 0);
     good(text, events);
 
-    /* One more, without an end of line. */
+    /* One line more, without a newline. */
     memset(text + n, 'x', LIMIT - 1);
     text[n + LIMIT - 1] = '\0';
     bad(text, "", "error f:2: line is longer than 8192 bytes\n");
 
-    /* Two lines that are short, and too long together; the one behind them is fine. */
+    /* Two short lines that are too long together; the line after them is valid. */
     memset(text + n, 'x', 2 * LIMIT - 4);
     memcpy(text + n + LIMIT - 4, "\\\n", 2);
     (void)snprintf(text + n + 2 * LIMIT - 4, LIMIT, "\nl=v\n");
@@ -210,7 +210,7 @@ static void test_handler_results(void **state)
     assert_int_equal(conf_parse("[A]\nk=v", 7, "f", &failing, f, &report), -ENOMEM);
     assert_report(&report, "");
     assert_int_equal(conf_parse("[A]\nk=v", 7, "f", &complaining, f, &report), -EBADMSG);
-    /* A report that held errors before does not make a good text bad. */
+    /* Earlier errors in a report do not make a good text bad. */
     assert_int_equal(conf_parse("[A]\nk=v", 7, "g", &recorder, f, &report), 0);
     assert_report(&report, "error f:2: no k\n");
     assert_int_equal(fclose(f), 0);
@@ -268,7 +268,7 @@ static void test_utf8(void **state)
     assert_int_equal(utf8_length("\0", 1), 1);
 }
 
-/* Files as they should not be. Each is one line, and none makes the reader wait. */
+/* Bad files. Each gives one message, and none makes the reader wait. */
 static void test_bad_files(void **state)
 {
     char *tree = test_tree_new();
@@ -319,7 +319,7 @@ static void test_good_files(void **state)
 
     assert_non_null(f);
     assert_non_null(largest);
-    /* As large as is allowed, all in short comments. */
+    /* The largest file that is allowed, all in short comments. */
     for (size_t i = 0; i < CONF_FILE_MAX; i++)
         largest[i] = i % 64 == 63 ? '\n' : '#';
     assert_int_equal(conf_parse_file(test_write(tree, "a", "[A]\nk=v\n"), &recorder, f, &report), 0);

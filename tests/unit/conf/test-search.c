@@ -5,7 +5,7 @@
 #include "conf-test.h"
 #include "conf/search.h"
 
-/* Paths are printed from the root on, so that expectations are the same for every TMPDIR. */
+/* Paths are printed relative to the root, so that expectations are the same for every TMPDIR. */
 static const char *relative(const ConfTree *t, const char *path)
 {
     size_t n = strlen(t->root);
@@ -130,13 +130,13 @@ static void test_masks(void **state)
     (void)test_write(t->usr, "20-b.policy", "");
     (void)test_write(t->usr, "30-c.policy", "");
     assert_int_equal(symlink("/dev/null", test_path(t->etc, "10-a.policy")), 0);
-    /* A chain of links to it masks as well; an empty file does not. */
+    /* A chain of links to /dev/null masks as well; an empty file does not. */
     assert_int_equal(symlink("10-a.policy", test_path(t->etc, "20-b.policy")), 0);
     (void)test_write(t->etc, "30-c.policy", "");
-    /* Lower than the file it would mask: no effect. */
+    /* In a directory of lower precedence than the file to be masked: no effect. */
     (void)test_write(t->etc, "40-d.policy", "");
     assert_int_equal(symlink("/dev/null", test_path(t->usr, "40-d.policy")), 0);
-    /* The drop-ins of a masked file go with it, without a word. */
+    /* The drop-ins of a masked file are ignored with it, without a message. */
     (void)test_write(t->etc, "10-a.policy.d/x.conf", "");
     search(t, 0, "30-c.policy etc/30-c.policy\n40-d.policy etc/40-d.policy\n", "");
 }
@@ -182,7 +182,7 @@ static void test_broken(void **state)
            "error /usr/20-b.policy.d/x.conf: cannot be read: Too many levels of symbolic links\n");
 }
 
-/* What is hidden is not looked at: a broken file of the distribution can be replaced. */
+/* Hidden files are not read: a broken file of the distribution can be replaced. */
 static void test_hidden_broken(void **state)
 {
     ConfTree *t = *state;

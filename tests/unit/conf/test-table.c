@@ -77,7 +77,7 @@ static void test_defaults(void **state)
     assert_string_equal(s->text, "none");
     assert_int_equal(s->choice, 1);
     assert_null(s->list);
-    /* Again over a valid object: what it owned must not leak. */
+    /* Defaults again, over a valid object: what it owned must not leak. */
     apply(s, "B", "List", "1-3", 0, "");
     assert_int_equal(conf_table_defaults(table, ARRAY_SIZE(table), s), 0);
     assert_null(s->list);
@@ -107,7 +107,7 @@ static void test_good_values(void **state)
     assert_null(s->list);
 }
 
-/* A bad value is one line that says what was expected, and the field keeps what it had. */
+/* A bad value gives one line that says what was expected, and the field keeps its value. */
 static void test_bad_values(void **state)
 {
     static const struct {
@@ -179,7 +179,7 @@ static void test_unknown(void **state)
     assert_ptr_equal(conf_table_find(table, ARRAY_SIZE(table), "B", "Choice"), &table[6]);
 }
 
-/* Printed, every value is in the form its parser reads, and exact. */
+/* Every value is printed in the form its parser reads, and exactly. */
 static void test_format(void **state)
 {
     static const struct {

@@ -10,14 +10,14 @@
 #include <locale.h>
 #include <stdlib.h>
 
-/* Puts the process into a UTF-8 locale that every glibc since 2.35 has built in; skips the test where it is missing. */
+/* Switches to a UTF-8 locale that every glibc since 2.35 has built in; skips the test where it is missing. */
 static inline void test_utf8_locale(void)
 {
     if (!setlocale(LC_CTYPE, "C.UTF-8"))
         skip();
 }
 
-/* A JSON value from text with ' for ". The test ends when it does not parse. */
+/* A JSON value from text with ' for ". Fails the test when it does not parse. */
 static inline json_object *test_json(const char *text)
 {
     char *copy = strdup(text);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Messages are made on a connection over a socketpair that never gets an answer: enough to build and read them. */
+/* Messages are made on a connection over a socketpair that never answers, which is enough to build and read
+ * them. */
 
 #include "ctl-test.h"
 #include "ctl/bus-json.h"
@@ -83,7 +84,7 @@ static void test_nesting(void **state)
     check_json(f, "{\"groups\":[{\"id\":1}],\"refused\":{\"budget\":3},\"distances\":[10,21]}");
 }
 
-/* What is left out may be of any type, and be the first or the last. */
+/* Ignored values may be of any type, and be the first or the last. */
 static void test_keys(void **state)
 {
     static const char *const keys[] = {"id", "groups", NULL};

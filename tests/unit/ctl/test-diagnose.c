@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* ctl/diagnose/verdict.h: each verdict at least once, with somebody else's pin and cpuset, and work that is well where
- * it is. */
+/* ctl/diagnose/verdict.h: each verdict at least once, with foreign pins and cpusets, and with work that is
+ * already well placed. */
 
 #include "../machine.h"
 #include "ctl-test.h"
@@ -20,7 +20,7 @@ typedef struct Case {
     unsigned allowed, cpuset; /* bit per node; 0: both */
     int home;                 /* bit per node */
     bool pinned, unknown, placed, by_cpuset;
-    uint32_t gain_least, gain_most; /* where it is an alarm */
+    uint32_t gain_least, gain_most; /* for alarms */
 } Case;
 
 static const Case cases[] = {
@@ -110,7 +110,7 @@ static const Case cases[] = {
      .home = 2,
      .gain_least = 500,
      .gain_most = 530},
-    /* Nothing is. */
+    /* Nothing is wrong. */
     {.name = "at home", .verdict = DIAGNOSE_LOCAL, .run = {3000, 0}, .bytes = {4 * GIB, 0}, .home = 1},
     {.name = "nearly at home",
      .verdict = DIAGNOSE_LOCAL,
@@ -242,13 +242,14 @@ static void test_one_node(void **state)
 
     run_case(&(Case){.run = {1000, 0}, .bytes = {GIB, 0}}, topology, &d);
     assert_int_equal(d.verdict, DIAGNOSE_ONE_NODE);
-    /* Waiting is the same with one. */
+    /* Waiting is the same with a pin. */
     run_case(&(Case){.run = {1000, 0}, .bytes = {GIB, 0}, .wait = 1000, .idle_cpuset = 2000, .pinned = true},
              topology, &d);
     assert_int_equal(d.verdict, DIAGNOSE_PIN_WAITS);
 }
 
-/* Half of its threads' time and half of its memory on each node: all or nothing may be local, on average a half is. */
+/* Half of the time of its threads and half of its memory are on each node: local may be all or nothing, and
+ * is a half on average. */
 static void test_bounds(void **state)
 {
     CLEANUP(topology_unref_p) Topology *topology = two_nodes();
@@ -268,7 +269,7 @@ static void test_bounds(void **state)
     assert_int_equal(d.local, DIAGNOSE_UNKNOWN);
 }
 
-/* Whatever is measured, the bounds are in order and the gain is a share. */
+/* For any measurement, the bounds are in order and the gain is a share. */
 static void test_property(void **state)
 {
     CLEANUP(topology_unref_p) Topology *topology = two_nodes();

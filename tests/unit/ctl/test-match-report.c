@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Which key of which section stands in the way, for every key there is. */
+/* Which key of which section prevents a match, for every key. */
 
 #include "ctl-test.h"
 #include "ctl/verbs/policy/match-report.h"
@@ -68,7 +68,7 @@ static void test_winner(void **state)
     assert_string_equal(view_string(policy, "verdict"), "yes");
     assert_int_equal(view_number(policy, "section", 0), 2);
     assert_int_equal(view_number(json_object_array_get_idx(view_list(policy, "sections"), 1), "line", 0), 3);
-    /* A later one that matches too says so, and does not win. */
+    /* A later policy that also matches says so, and does not win. */
     assert_string_equal(view_string(json_object_array_get_idx(policies, 1), "verdict"), "yes");
 }
 
@@ -107,7 +107,7 @@ static void test_every_key(void **state)
         json_object *section, *failed;
         char text[128];
 
-        /* A second key that holds must not be named. */
+        /* A second key that matches must not be named. */
         (void)snprintf(text, sizeof(text), "[Match]\n%s=%s\n%s\n", cases[i].key, cases[i].value,
                        strcmp(cases[i].key, "Comm") != 0 ? "Comm=app" : "Unit=app.service");
         report = report_of(text, NULL);
@@ -120,7 +120,7 @@ static void test_every_key(void **state)
     }
 }
 
-/* A glob that rules the process out is named, and not its value. */
+/* The report names a glob that excludes the process, but not the variable's value. */
 static void test_environment_ruled_out(void **state)
 {
     static const struct {
@@ -145,7 +145,7 @@ static void test_environment_ruled_out(void **state)
     }
 }
 
-/* Also a name that is ruled out: it may be that one. */
+/* A user id without a name may be any excluded name. */
 static void test_user_without_name(void **state)
 {
     CLEANUP(policy_set_free_p) PolicySet *set = load("[Match]\nUser=!joe\n", NULL);
@@ -166,7 +166,7 @@ static void test_environment_stays_secret(void **state)
     assert_null(strstr(json_object_to_json_string(report), "hunter2"));
 }
 
-/* A name can be read back, and forges nothing. */
+/* Names can be read back, and cannot forge output. */
 static void test_names_are_escaped(void **state)
 {
     CLEANUP(policy_set_free_p) PolicySet *set = load("[Match]\nComm=other\n", NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A daemon that works is waited for; one that does nothing is given up. */
+/* The client waits for a daemon that works, and gives up on one that does nothing. */
 
 #include "base/util.h"
 #include "ctl/patience.h"
@@ -10,7 +10,7 @@
 
 #define SEC 1000000ULL
 
-/* Looks every half second until it is given up. Returns after how many seconds that was. */
+/* Looks every half second until the client gives up. Returns the seconds until then. */
 static uint64_t wait_for(uint64_t works_sec, bool known)
 {
     Patience patience;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Explanations hold the numbers that decided, in the unit of their reason. */
+/* Explanations have the numbers that decided, in the unit of their reason. */
 
 #include "ctl-test.h"
 #include "ctl/sentence.h"
@@ -84,7 +84,7 @@ static void test_lease(void **state)
         "CPU 3 (node 1) to java[1234/1240] since 400 ms, for 29 s at most");
 }
 
-/* Each name of plan.h is one that the units are looked up by. */
+/* Each name in plan.h is one for which units are defined. */
 static void test_every_reason_and_rule_has_a_sentence(void **state)
 {
     for (int i = 0; i < PLAN_REASON_MAX; i++) {

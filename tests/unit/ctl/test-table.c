@@ -58,7 +58,7 @@ static void test_alignment(void **state)
     }
 }
 
-/* Titles that are not drawn take no room. */
+/* Titles that are not drawn take no space. */
 static void test_no_legend(void **state)
 {
     CLEANUP(table_free_p) Table *table = make_table(&plain);
@@ -74,13 +74,13 @@ static void test_wide_characters(void **state)
     test_utf8_locale();
     add_row(table, "\xe6\x97\xa5\xe6\x9c\xac", "1", "x"); /* four columns */
     add_row(table, "abcde", "1", "x");
-    add_row(table, "e\xcc\x81\xc3\xaf", "1", "x"); /* two: the accent is above its letter */
+    add_row(table, "e\xcc\x81\xc3\xaf", "1", "x"); /* two: the accent combines with its letter */
     check_output(table, "\xe6\x97\xa5\xe6\x9c\xac   1  x\n"
                         "abcde  1  x\n"
                         "e\xcc\x81\xc3\xaf     1  x\n");
 }
 
-/* In the C locale bytes are no characters: what is escaped is as wide as its escapes. */
+/* In the C locale these bytes are not characters: escaped text is as wide as its escapes. */
 static void test_c_locale(void **state)
 {
     CLEANUP(table_free_p) Table *table = make_table(&plain);
@@ -108,7 +108,7 @@ static void test_cut(void **state)
          "b               6  1\n"},
         {{.legend = true, .terminal = true, .columns = 18},
          "NAME     RUN  NOTE\n"
-         "ab\xe6\x97\xa5   12345  x\n" /* half of a wide character is none */
+         "ab\xe6\x97\xa5   12345  x\n" /* no half of a wide character */
          "b          6  1\n"},
     };
 
@@ -122,7 +122,7 @@ static void test_cut(void **state)
     }
 }
 
-/* A set of CPUs that is cut would read as another one. */
+/* A set of CPUs is wrapped: cut, it would read as another set. */
 static void test_wrapped(void **state)
 {
     const CtlOptions options = {.legend = true, .terminal = true, .columns = 19};
@@ -134,7 +134,7 @@ static void test_wrapped(void **state)
                         "             -23\n");
 }
 
-/* A number is not cut either: columns that do not fit are left out whole. */
+/* Numbers are not cut either: columns that do not fit are left out as a whole. */
 static void test_left_out(void **state)
 {
     static const struct {
@@ -182,7 +182,7 @@ static void test_colour(void **state)
     }
 }
 
-/* A process that calls itself an escape sequence or a new row stays in its cell. */
+/* A process whose name is an escape sequence or a new row stays in its cell. */
 static void test_injection(void **state)
 {
     CLEANUP(table_free_p) Table *table = make_table(&colours);
@@ -193,7 +193,7 @@ static void test_injection(void **state)
     check_output(table, "\\x1b[31mx\\n1 root  1  x\n");
 }
 
-/* What looks like an escape stays as it is: unit names contain it. */
+/* Text that looks like an escape is not changed: unit names contain such text. */
 static void test_backslashes(void **state)
 {
     CLEANUP(table_free_p) Table *table = make_table(&plain);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* No foreign text may command the terminal, and all of it must be valid in JSON. */
+/* No foreign text may control the terminal, and all of it must be valid in JSON. */
 
 #include "base/util.h"
 #include "ctl-test.h"
@@ -38,7 +38,7 @@ static void test_utf8(void **state)
 {
     test_utf8_locale();
     check_printable("na\xc3\xafve \xe6\x97\xa5\xe6\x9c\xac", "na\xc3\xafve \xe6\x97\xa5\xe6\x9c\xac");
-    check_printable("\xff\xc3", "\\xff\\xc3"); /* no characters */
+    check_printable("\xff\xc3", "\\xff\\xc3"); /* not characters */
     check_printable("\xc2\x9b"
                     "31m",
                     "\\xc2\\x9b31m"); /* U+009B, a control sequence introducer */
@@ -48,7 +48,7 @@ static void test_utf8(void **state)
     check_printable("\xed\xa0\x80", "\\xed\\xa0\\x80"); /* a surrogate */
 }
 
-/* Every byte string of up to two bytes, and every one with an escape in the middle: nothing below blank, nor DEL, comes
+/* Every byte string of up to two bytes, each followed by an escape: no character below blank, nor DEL, comes
  * out. */
 static void test_nothing_gets_through(void **state)
 {
@@ -81,7 +81,7 @@ static void test_json_text(void **state)
     check_utf8("a\xff\xc3", 3, "a\\xff\\xc3");
     check_utf8("\xc0\xaf", 2, "\\xc0\\xaf"); /* overlong */
     check_utf8("\xf4\x90\x80\x80", 4, "\\xf4\\x90\\x80\\x80");
-    check_utf8("cut\xe6\x97\xa5", 5, "cut\\xe6\\x97"); /* only a part of the character is in reach */
+    check_utf8("cut\xe6\x97\xa5", 5, "cut\\xe6\\x97"); /* only a part of the character is within the length */
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What `top` shows, without a terminal and without a daemon. */
+/* What `top` shows, without a terminal or a daemon. */
 
 #include "../machine.h"
 #include "base/parse.h"
@@ -20,7 +20,7 @@ static void push(json_object *loads, const char *key, unsigned value)
     assert_int_equal(json_object_array_add(list, json_object_new_int64(value)), 0);
 }
 
-/* So many nodes, CPUs on each, and workloads. */
+/* A snapshot with that many nodes, CPUs on each, and workloads. */
 static TopSnapshot *make(unsigned n_nodes, unsigned n_each, unsigned n_workloads)
 {
     CLEANUP_JSON json_object *status =
@@ -38,7 +38,7 @@ static TopSnapshot *make(unsigned n_nodes, unsigned n_each, unsigned n_workloads
                        n_each);
         (void)json_object_array_add(nodes, test_json(text));
     }
-    /* Idle, busy, overloaded and lent, in turn; a cache for each two. */
+    /* Idle, busy, overloaded and lent in turn; one cache per two CPUs. */
     for (unsigned i = 0; i < n_nodes * n_each; i++) {
         push(loads, "cpu", i);
         push(loads, "node", i / n_each);
@@ -104,7 +104,7 @@ static void test_small(void **state)
     assert_non_null(strstr(text, "\nq quit  h help"));
 }
 
-/* Where what nodes read and write is counted, it stands between memory and CPUs. */
+/* If the traffic of nodes is measured, it is shown between memory and CPUs. */
 static void test_bandwidth(void **state)
 {
     CLEANUP(top_snapshot_free_p) TopSnapshot *snapshot = make(2, 4, 2);
@@ -118,7 +118,7 @@ static void test_bandwidth(void **state)
     assert_non_null(strstr(text, "node 1    75 % [||||||||  ] 4.0 GiB               1.5 GiB/s    .o #L\n"));
 }
 
-/* Every size shows something, whatever there is, and the selected line is among it. */
+/* Every size shows something, whatever the machine, and the selected line is visible. */
 static void test_sizes(void **state)
 {
     static const unsigned sizes[][2] = {{24, 80}, {60, 200}, {10, 40}, {4, 20}, {1, 1}, {300, 500}};
@@ -149,7 +149,7 @@ static void test_more_nodes_than_room(void **state)
 
     text = draw(snapshot, &choice, 24, 80);
     assert_non_null(strstr(text, "and 9 more nodes"));
-    /* Of three CPUs a letter, the worst. */
+    /* One letter for three CPUs, that of the worst. */
     assert_non_null(strstr(text, " #L###L###L###L###L###L\n"));
 }
 
@@ -187,14 +187,14 @@ static void test_once_is_all(void **state)
     assert_null(strstr(text, "q quit"));
 }
 
-/* The longest of all names, and a set that would read as another one. */
+/* The longest name, and a set that would read as another one if it were cut. */
 static void test_whole(void **state)
 {
     CLEANUP(top_snapshot_free_p) TopSnapshot *snapshot = make(2, 200, 1);
     TopChoice choice = {.once = true, .whole = true};
     CLEANUP_FREE char *text = NULL;
 
-    snapshot->workloads[0].bytes = 0; /* it was not looked at */
+    snapshot->workloads[0].bytes = 0; /* not measured */
     memset(snapshot->workloads[0].name, 'x', TOP_NAME_SIZE - 1);
     top_copy(snapshot->workloads[0].nodes, TOP_NODES_SIZE, "0-3,8-11,16");
     memset(snapshot->moves[0], '\\', TOP_MOVE_SIZE - 1);
@@ -207,7 +207,7 @@ static void test_whole(void **state)
     assert_non_null(strstr(text, "\nWORKLOAD  "));
 }
 
-/* A terminal of 80 columns shows all of it. */
+/* A terminal of 80 columns shows the whole help. */
 static void test_help(void **state)
 {
     CLEANUP(top_snapshot_free_p) TopSnapshot *snapshot = make(2, 4, 1);
@@ -232,7 +232,7 @@ static void test_as_json(void **state)
     assert_int_equal(json_object_array_length(list), 3);
 }
 
-/* A World as a record holds it. */
+/* A mask for a World as a recording has it. */
 
 static CpuMask mask(World *world, unsigned from, unsigned to)
 {
@@ -255,7 +255,8 @@ static PolicySet *make_policies(const char *text)
     return policies;
 }
 
-/* Four CPUs on nodes 0 and 1, one idle, one waited for, one offline, one lent to a thread of the only process. */
+/* Four CPUs on nodes 0 and 1: one idle, one waited for, one offline, one lent to a thread of the only
+ * process. */
 static World *make_world(void)
 {
     const uint64_t bytes[] = {1 << 20, 3 << 20};
@@ -320,7 +321,7 @@ static void test_record(void **state)
     assert_string_equal(first->moves[0], "    0.0 s  set-home rule=first-home P15 pid=10");
     assert_string_equal(first->moves[1], "");
 
-    /* A daemon that may not change anything observes all; its actions are in the order of time. */
+    /* A daemon that may not change anything observes all workloads. Its actions are in order of time. */
     world->now_usec = 7000000;
     second =
         top_snapshot_of_world(world, acts, &(PlanLimits){.observe = true}, first,

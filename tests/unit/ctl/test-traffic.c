@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What nodes read and write between two snapshots, from a tree as resctrl shows it. */
+/* Traffic of nodes between two snapshots, from a tree like that of resctrl. */
 
 #include "../probe/probe-test.h"
 
@@ -18,7 +18,7 @@ static void put_counter(Bench *b, const char *group, unsigned cache, const char 
     put(b, path, "%s\n", total);
 }
 
-/* Two nodes of two caches of two CPUs; the operating system calls the second one 3. */
+/* Two nodes of two caches of two CPUs; the operating system's number of the second node is 3. */
 static Topology *make_machine(Bench *b)
 {
     Topology *topology = test_machine("pack:2 [numa] l3:2 core:2 pu:1");
@@ -83,11 +83,11 @@ static void test_nothing_to_count(void **state)
     Bench b = bench_make();
 
     none.root_fd = b.root_fd;
-    first = look(&none); /* not mounted; not even the topology is loaded */
+    first = look(&none); /* not mounted: not even the topology is loaded */
     assert_null(none.topology);
     traffic = (TopTraffic){.root_fd = b.root_fd, .topology = make_machine(&b)};
 
-    /* More groups than are read each second: then, and later, nothing is. */
+    /* More groups than are read each second: from now on nothing is read. */
     for (unsigned i = 0; i < 16; i++) {
         char group[16];
 

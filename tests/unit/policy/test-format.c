@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* parse(format(x)) == x, for policies drawn at random with fixed seeds. The policies are made as
- * structures, not as text, and compared field by field, so that neither the parser nor the printer is its
- * own judge. */
+/* parse(format(x)) == x, for policies drawn at random with fixed seeds. The policies are made as structures,
+ * not as text, and compared field by field, so that neither the parser nor the printer judges itself. */
 
 #include "../conf/conf-test.h"
 #include "policy/policy.h"
@@ -13,7 +12,7 @@
 
 static uint64_t draw(uint64_t *state)
 {
-    /* splitmix64: small, and the same everywhere */
+    /* splitmix64: small, and the same on every machine */
     uint64_t z = (*state += 0x9e3779b97f4a7c15ULL);
 
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -26,7 +25,7 @@ static uint64_t draw_range(uint64_t *state, uint64_t min, uint64_t max)
     return min + draw(state) % (max - min + 1);
 }
 
-/* Text of characters that have a meaning somewhere in the grammar. */
+/* Text of characters with a meaning somewhere in the grammar. */
 static char *draw_text(uint64_t *state, size_t max)
 {
     static const char *const pieces[] = {"a", "b",   "*",    "?",    "[x]", "!",        "\"",
@@ -111,7 +110,8 @@ static void draw_settings(uint64_t *state, Policy *p)
     p->cross_node_moves_per_sec = draw_u32(state, 1, 100000);
 }
 
-/* A description the grammar can hold: no blanks at its ends, no backslash at the last. */
+/* A description that the grammar can express: without blanks at its ends, and without a backslash as its last
+ * character. */
 static char *draw_description(uint64_t *state)
 {
     CLEANUP_FREE char *inner = draw_text(state, 20);
@@ -218,7 +218,7 @@ static void test_round_trip(void **state)
         }
         conf_report_done(&report);
         assert_policy_equal(policy, again);
-        /* Every key of files is there, so all of them count as set. */
+        /* Every key of files is present, so all of them count as set. */
         assert_int_equal(again->n_settings + (policy->description ? 0 : 1) + (policy->nodes ? 0 : 1),
                          count_keys());
         text_again = policy_format(again);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Loading from directories: precedence, masks, drop-ins, and that one bad file keeps the whole set from
- * being used. */
+/* Loading from directories: precedence, masks, drop-ins, and that one bad file makes the whole set invalid. */
 
 #include "../conf/conf-test.h"
 #include "policy/policy.h"
@@ -74,7 +73,7 @@ static void test_dropins(void **state)
                      "[Match]\nComm=a\n[Workload]\nDescription=main\n[Steal]\nNodeLimit=3\nScope=llc\n");
     (void)test_write(t->usr, "10-a.policy.d/10.conf", "[Steal]\nNodeLimit=4\nScope=\n");
     (void)test_write(t->etc, "10-a.policy.d/20.conf", "[Match]\nComm=b\n[Steal]\n\nNodeLimit=5\n");
-    /* A section does not go on from one file to the next. */
+    /* A section does not continue in the next file. */
     (void)test_write(t->etc, "10-a.policy.d/30.conf", "# nothing\n");
     set = load(t, "");
     p = set->policies[0];
@@ -93,7 +92,7 @@ static void test_dropins(void **state)
     assert_null(policy_setting_find(p, "Steal", "Scope"));
 }
 
-/* An error between keys of two files is told where the key stands. */
+/* A contradiction between keys of two files is reported at the key's place. */
 static void test_dropin_contradiction(void **state)
 {
     ConfTree *t = *state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* numaplace.policy(5) says what the table of keys says. */
+/* numaplace.policy(5) agrees with the table of keys. */
 
 #include "../conf/manual-test.h"
 #include "policy/policy.h"
@@ -50,7 +50,7 @@ static void test_choices(void **state)
     }
 }
 
-/* numaplace.scenario(5) has what files do not set, in the order of the table. */
+/* numaplace.scenario(5) lists the keys that files cannot set, in the order of the table. */
 static void test_constants(void **state)
 {
     CLEANUP_FREE char *text = manual_read(arg_source, "man/numaplace.scenario.5");

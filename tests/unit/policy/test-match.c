@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Matching: OR over sections, AND over keys, OR over values, NOT, what is unknown, and LATER. */
+/* Matching: OR over sections, AND over keys, OR over values, NOT, unknown properties, and LATER. */
 
 #include "../conf/conf-test.h"
 #include "policy/policy.h"
@@ -108,7 +108,7 @@ static void test_negation(void **state)
     no("[Match]\nComm=post* !postgres\n");
     no("[Match]\nComm=!postgres post*\n");
     no("[Match]\nComm=mysqld !psql\n");
-    /* A quoted ! is a character. */
+    /* A quoted ! is an ordinary character. */
     no("[Match]\nComm=\"!mysqld\"\n");
 }
 
@@ -125,7 +125,7 @@ static void test_user(void **state)
     check_subject(&nameless, "[Match]\nUser=114\n", POLICY_VERDICT_YES);
     check_subject(&nameless, "[Match]\nUser=!0\n", POLICY_VERDICT_YES);
     check_subject(&nameless, "[Match]\nUser=root\n", POLICY_VERDICT_NO);
-    /* It may be root by another name. */
+    /* The unknown name may be root's. */
     check_subject(&nameless, "[Match]\nUser=!root\n", POLICY_VERDICT_NO);
 }
 
@@ -146,12 +146,12 @@ static void test_environment(void **state)
     bare.environment_len = 0;
     check_subject(&bare, "[Match]\nEnvironment=PATH\n", POLICY_VERDICT_NO);
     check_subject(&bare, "[Match]\nEnvironment=!PATH\n", POLICY_VERDICT_YES);
-    /* The last assignment has no NUL of its own. */
+    /* The last assignment has no terminating NUL. */
     bare.environment_len = sizeof("PATH=/bin") - 1;
     check_subject(&bare, "[Match]\nEnvironment=PATH=/bin\n", POLICY_VERDICT_YES);
 }
 
-/* What is not known matches neither a value nor its negation. */
+/* An unknown property matches neither a value nor its negation. */
 static void test_unknown(void **state)
 {
     static const char *const keys[] = {"Unit", "Slice",       "Cgroup", "Comm",
@@ -175,7 +175,7 @@ static void test_later(void **state)
     later("[Match]\nMinCPU=50.1%\n");
     later("[Match]\nMinThreads=5\n");
     later("[Match]\nComm=postgres\nMinThreads=5\n");
-    /* Growing will not help it. */
+    /* Growing will not make it match. */
     no("[Match]\nComm=mysqld\nMinThreads=5\n");
     yes("[Match]\nMinThreads=5\n[Match]\nComm=postgres\n");
     later("[Match]\nComm=mysqld\n[Match]\nMinThreads=5\n");
@@ -222,7 +222,7 @@ static void test_set_order(void **state)
     assert_string_equal(set->policies[2]->name, "90-default");
     assert_int_equal(set->wants, POLICY_WANTS_EXE | POLICY_WANTS_DYNAMIC);
 
-    /* The first says later, and does not hide the second. */
+    /* The first section says LATER, and does not hide the second. */
     assert_int_equal(policy_match(set, &subject, &index), POLICY_VERDICT_LATER);
     assert_int_equal(index, 1);
     subject.n_threads = 9;

@@ -8,10 +8,10 @@
 
 #include <hwloc/bitmap.h>
 
-/* Nodes 0 and 1 with two CPUs each, node 4 with memory only. Just what policy_parse() may look at. */
+/* Nodes 0 and 1 with two CPUs each, node 4 with memory only. It has only what policy_parse() may read. */
 static Topology *machine_new(void)
 {
-    /* Synthetic descriptions number nodes from 0, so the third is made node 4 by hand. */
+    /* Synthetic descriptions number nodes from 0, so this makes the third node 4. */
     Topology *topology = test_machine("node:3 core:2 pu:1");
 
     topology->nodes[2].os_index = 4;
@@ -81,7 +81,7 @@ static void test_defaults(void **state)
     assert_int_equal(p->backoff_max, 32);
 }
 
-/* Every key outside [Match] with a value that is not its default. */
+/* Every key outside [Match], with a value other than its default. */
 static void test_all_keys(void **state)
 {
     CLEANUP(policy_free_p)
@@ -209,7 +209,7 @@ static void test_match_sections(void **state)
     assert_patterns(&p->matches[2].comm, "<y>");
 }
 
-/* Nothing that goes wrong in [Match] may widen it. */
+/* No error in [Match] may widen the match. */
 static void test_match_dropped(void **state)
 {
     CLEANUP(policy_free_p)
@@ -323,7 +323,7 @@ static void test_too_many_matches(void **state)
     for (unsigned i = 0; i <= POLICY_MATCHES_MAX + 2; i++)
         (void)fputs("[Match]\nComm=a\n", f);
     assert_int_equal(fclose(f), 0);
-    reject(text, "error f:513: more than 256 [Match] sections\n"); /* once */
+    reject(text, "error f:513: more than 256 [Match] sections\n"); /* reported once */
 }
 
 static void test_settings(void **state)
@@ -360,7 +360,7 @@ static void test_settings(void **state)
     }
 }
 
-/* What may come at once follows from the rate, unless it is set; and the rate from its default. */
+/* The burst follows from the rate unless it is set, and the rate from its default. */
 static void test_burst(void **state)
 {
     CLEANUP(policy_free_p) Policy *slow = parse("[Limits]\nCrossNodeMovesPerSec=1\n", NULL, "");
@@ -398,7 +398,7 @@ static void test_mistyped_sections(void **state)
     assert_int_equal(p->n_matches, 0);
 }
 
-/* fnmatch() takes such a [ for itself, which is seldom meant. */
+/* fnmatch() takes such a [ literally, which is seldom meant. */
 static void test_open_brackets(void **state)
 {
     CLEANUP(policy_free_p)
@@ -415,7 +415,7 @@ static void test_open_brackets(void **state)
     assert_int_equal(p->n_matches, 2);
 }
 
-/* It was one once, and did nothing. */
+/* BlockSize= was a key once, without effect. */
 static void test_block_size(void **state)
 {
     CLEANUP(policy_free_p)
@@ -452,7 +452,8 @@ static void test_bad_values(void **state)
            "error f:2: AllowedImbalance= takes auto or a number of CPUs up to 65536, not: 4294967295\n");
     reject("[Limits]\nCrossNodeBurst=0\n",
            "error f:2: CrossNodeBurst= takes auto or a number from 1 to 100000, not: 0\n");
-    /* All of them at once, and no complaint that Mode=fixed has no nodes: it has, they are only wrong. */
+    /* All errors are reported at once, without a complaint that Mode=fixed has no nodes: it has some, but
+     * they are wrong. */
     reject("[Placement]\nMode=fixed\nNodes=x\n[Steal]\nSteal=perhaps\n",
            "error f:3: Nodes= takes node numbers up to 1023 such as 0-1,4, not: x\n"
            "error f:5: Steal= takes yes or no, not: perhaps\n");
@@ -481,9 +482,9 @@ static void test_nodes_of_the_machine(void **state)
     CLEANUP(topology_unref_p) Topology *machine = machine_new();
 
     accept_on("[Placement]\nMode=fixed\nNodes=0-1\n", machine);
-    /* Memory without CPUs is no home, but a fine place for pages. */
+    /* A node with memory but without CPUs is no home, but a valid place for pages. */
     accept_on("[Placement]\nMode=auto\nNodes=0,4\n", machine);
-    /* Without a machine to check against, any will do. */
+    /* Without a machine to check against, any nodes are accepted. */
     accept_on("[Placement]\nMode=fixed\nNodes=700\n", NULL);
     reject_on("[Placement]\nMode=fixed\nNodes=0-3,7\n", machine,
               "error f:3: Nodes= names nodes this machine does not have: 2-3,7\n");
@@ -552,7 +553,7 @@ static void test_names(void **state)
     }
 }
 
-/* The rows of [Match] and no others are at the front, and no name is there twice. */
+/* The rows of [Match], and only they, are at the front, and no name is there twice. */
 static void test_table(void **state)
 {
     for (size_t i = 0; i < policy_n_keys; i++) {

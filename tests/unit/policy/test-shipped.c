@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The policies in policies/ load without a word, do what they say, and the examples change nothing until
- * adapted. */
+/* The policies in policies/ load without a message and do what they say, and the examples change nothing
+ * until they are adapted. */
 
 #include "../conf/conf-test.h"
 #include "../machine.h"
@@ -40,7 +40,7 @@ static void test_load(void **state)
     }
 }
 
-/* As they are, they fit the smallest machine, and make no change on any. */
+/* Without adaptation they fit the smallest machine and change nothing on any. */
 static void test_harmless(void **state)
 {
     CLEANUP(topology_unref_p) Topology *topology = test_machine("node:1 core:1 pu:1");
@@ -103,7 +103,7 @@ static void test_matches(void **state)
     }
 }
 
-/* A virtual machine still starting is not lost: it is looked at again. */
+/* A virtual machine that is still starting is not lost: it is examined again. */
 static void test_young_java(void **state)
 {
     CLEANUP(policy_set_free_p) PolicySet *set = load(NULL);
@@ -117,7 +117,7 @@ static void test_young_java(void **state)
     assert_string_equal(set->policies[index]->name, "90-default");
 }
 
-/* Small ones are of no interest as long as they are small. */
+/* Small processes do not match as long as they are small. */
 static void test_small(void **state)
 {
     CLEANUP(policy_set_free_p) PolicySet *set = load(NULL);

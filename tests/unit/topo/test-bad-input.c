@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Sources that are no machine: the right -errno, one sentence, and nothing else touched. */
+/* Sources that are not valid machines: the right -errno, one sentence, and nothing else changed. */
 
 #include "../machine.h"
 #include "../temp-tree.h"
@@ -8,10 +8,10 @@
 
 #include <fcntl.h>
 
-/* Loading fails with `r` and a sentence that holds `words`. */
+/* Loading fails with `r` and a sentence that contains `words`. */
 static void check_refused(const TopologyOptions *options, int r, const char *words)
 {
-    Topology *topology = (Topology *)&r; /* must stay as it is */
+    Topology *topology = (Topology *)&r; /* must not change */
     CLEANUP_FREE char *error = NULL;
 
     assert_int_equal(topology_load(options, &topology, &error), r);
@@ -29,7 +29,7 @@ static void check_synthetic(const char *description, const char *words)
     check_refused(&(TopologyOptions){.synthetic = description}, -EINVAL, words);
 }
 
-/* It is quoted as it is: whoever prints it escapes it. */
+/* The description is quoted unchanged: callers that print it escape it. */
 static void test_control_characters(void **state)
 {
     Topology *topology;
@@ -61,12 +61,13 @@ static void test_synthetic(void **state)
     check_synthetic("numa:1100 pu:2", "More than 1024 NUMA nodes");
 }
 
-/* What hwloc would read in another way than it looks, and what it would take all day for, all memory, or abort at. */
+/* Descriptions that hwloc would read differently from how they look, and those for which it would take very
+ * long, use all memory, or abort. */
 static void test_synthetic_hazards(void **state)
 {
     CLEANUP_FREE char *deep = calloc(200, 8);
 
-    /* 01243, 9902 and pu:2; hidden numbers; a type that is nowhere near its number */
+    /* read as 01243, 9902 and pu:2; hidden numbers; a type far from its number */
     check_synthetic("012439902pu:2", "expected a number at \"012439902pu:2\"");
     check_synthetic("0x12g5 pu:2", "expected a number");
     check_synthetic("pack(:3000000 pu:2", "expected ':' and a number");
@@ -77,7 +78,7 @@ static void test_synthetic_hazards(void **state)
     check_synthetic("pu: 2", "expected a number");
     check_synthetic("core:2pu:2", "expected a number");
 
-    /* too much */
+    /* too large */
     check_synthetic("pu:16384", "too many objects side by side");
     check_synthetic("group:4000 group:1 group:1 group:1 pu:1", "too many objects side by side");
     check_synthetic("pu:4000(indexes=65535)", "too many objects side by side");
@@ -88,7 +89,7 @@ static void test_synthetic_hazards(void **state)
         (void)strcat(deep, "1 ");
     check_synthetic(deep, "more than 126 levels");
 
-    /* a product of 0 in 64 bits; a type that comes later */
+    /* a product that is 0 in 64 bits; a type of a later level */
     check_synthetic("numa:2 pu:2(indexes=1*65536:1*65536:1*65536:1*65536)", "loops of indexes=");
     check_synthetic("pu:2(indexes=1*1:1*1:1*1:1*1:1*1:1*1:1*1:1*1:1*1:1*1:1*1:1*1:1*1:1*1:1*1:1*1:1*1:1*2)",
                     "loops of indexes=");
@@ -98,7 +99,7 @@ static void test_synthetic_hazards(void **state)
     check_synthetic("pack:2 pu:2(indexes=pack:)", "expected the type of a level before");
 }
 
-/* The largest machines are not among them. */
+/* The largest machines are not refused. */
 static void test_synthetic_large(void **state)
 {
     static const char *const descriptions[] = {
@@ -200,7 +201,7 @@ static void test_xml_unreadable(void **state)
     test_tree_remove(dir);
 }
 
-/* Placing tasks of this machine by the picture of another one would be wrong. */
+/* Placing tasks of this machine by another machine's description would be wrong. */
 static void test_environment(void **state)
 {
     assert_int_equal(setenv("HWLOC_SYNTHETIC", "numa:2 pu:2", 1), 0);

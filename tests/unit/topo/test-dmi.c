@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the modules of memory can transfer, by tables put together here. */
+/* The bandwidth of memory modules, from tables made here. */
 
 #include "../machine.h"
 #include "topo/build.h"
@@ -14,10 +14,10 @@ typedef struct Table {
     size_t len;
 } Table;
 
-/* Appends a structure of so many bytes, with a string behind it. Returns its bytes. */
+/* Appends a structure of `len` bytes, followed by a string. Returns its bytes. */
 static uint8_t *add(Table *table, uint8_t type, uint8_t len)
 {
-    static const char strings[] = "DIMM A1\0"; /* and the zero of the literal: two of them */
+    static const char strings[] = "DIMM A1\0"; /* and the literal's zero: two in all */
     uint8_t *entry = table->data + table->len;
 
     memset(entry, 0, len);
@@ -34,7 +34,7 @@ static void put(uint8_t *entry, size_t at, unsigned value)
     entry[at + 1] = (uint8_t)(value >> 8);
 }
 
-/* A module of 16 GiB and 64 bits that runs at less than it is made for. */
+/* A module of 16 GiB and 64 bits that runs below its rated speed. */
 static uint8_t *add_module(Table *table, uint8_t len)
 {
     uint8_t *entry = add(table, 17, len);
@@ -65,13 +65,13 @@ static void test_modules(void **state)
     (void)add_module(&table, 0x54);
     assert_int_equal(read_table(&table), 2 * 2933 * 8);
     put(add_module(&table, 0x54), 0x0C, 0); /* an empty slot */
-    add_module(&table, 0x54)[0x28] = 7;     /* no DRAM */
+    add_module(&table, 0x54)[0x28] = 7;     /* not DRAM */
     assert_int_equal(read_table(&table), 2 * 2933 * 8);
-    put(add_module(&table, 0x54), 0x20, 0); /* it is not told how fast it runs */
+    put(add_module(&table, 0x54), 0x20, 0); /* its actual speed is not given */
     (void)add_module(&table, 0x1B);         /* nor in a table as old as that */
     assert_int_equal(read_table(&table), 2 * 2933 * 8 + 2 * 3200 * 8);
     (void)add(&table, 127, 4);
-    table.data[table.len++] = 17; /* behind the end */
+    table.data[table.len++] = 17; /* after the end */
     assert_int_equal(read_table(&table), 2 * 2933 * 8 + 2 * 3200 * 8);
 }
 
@@ -88,13 +88,13 @@ static void test_not_told(void **state)
     put(entry, 0x15, 3200);
     put(entry, 0x0A, 0xFFFF);
     assert_int_equal(read_table(&table), 0);
-    (void)add_module(&table, 0x54); /* of all, or it is nothing */
+    (void)add_module(&table, 0x54); /* known for all modules, or not at all */
     assert_int_equal(read_table(&table), 0);
     put(entry, 0x0A, 64);
     assert_int_equal(read_table(&table), (3200 + 2933) * 8);
 }
 
-/* What a hypervisor makes up is no memory of anybody. */
+/* Memory that a hypervisor invents does not count. */
 static void test_virtual(void **state)
 {
     Table table = {.len = 0};
@@ -104,7 +104,8 @@ static void test_virtual(void **state)
     assert_int_equal(read_table(&table), 0);
 }
 
-/* Wherever it is cut off, or broken, it says nothing, and nothing behind it is read (the address sanitizer looks). */
+/* A table that is cut off anywhere, or broken, gives nothing, and is not read beyond its end (which the
+ * address sanitizer checks). */
 static void test_cut_off(void **state)
 {
     Table table = {.len = 0};
@@ -126,7 +127,8 @@ static void test_cut_off(void **state)
     assert_int_equal(read_table(&table), 0);
 }
 
-/* Divided by where memory is, less a fifth; not where some node has no CPUs, nor where firmware tells it itself. */
+/* Divided by where memory is, less a fifth. Not divided when a node has no CPUs, nor when the firmware gives
+ * a node's bandwidth itself. */
 static void test_divided(void **state)
 {
     for (unsigned i = 0; i < 3; i++) {
@@ -136,7 +138,7 @@ static void test_divided(void **state)
         t->nodes[1].memory_bytes = 1ULL << 30;
         t->nodes[1].n_cpus = i == 1 ? 0 : t->nodes[1].n_cpus;
         t->nodes[1].bandwidth_mb = i == 2 ? 30000 : 0;
-        build_bandwidth(t, 100000, 8ULL << 30); /* as much is elsewhere, where we may not be */
+        build_bandwidth(t, 100000, 8ULL << 30); /* as much is on nodes that may not be used */
         assert_int_equal(t->nodes[0].bandwidth_mb, i == 0 ? 30000 : 0);
         assert_int_equal(t->nodes[1].bandwidth_mb, i == 0 ? 10000 : i == 1 ? 0 : 30000);
     }

@@ -41,7 +41,7 @@ static void test_adjust(void **state)
     assert_int_equal(imbalance_adjust(0, 99, 5), 0);
 }
 
-/* The domains of `description` above the LLC have these allowed imbalances, the node's first. */
+/* Checks the allowed imbalances of the domains of `description` above the LLC, the node's first. */
 static void check_domains(const char *description, uint32_t n, const uint32_t imb[])
 {
     CLEANUP(topology_unref_p) Topology *topology = test_machine(description);
@@ -69,7 +69,7 @@ static void test_machines(void **state)
 }
 
 /* Four nodes in a row: a level's span is that of its largest domain. Seen from an inner node, distance 15
- * spans three nodes, and from an outer one two. */
+ * spans three nodes; seen from an outer one, it spans two. */
 static void test_row(void **state)
 {
     CLEANUP(topology_unref_p)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What is left of a machine when this process may use only a part of it. hwloc's own "allow" stands in for a cpuset. */
+/* What remains of a machine when this process may use only a part of it. hwloc's own "allow" stands in for a
+ * cpuset. */
 
 #include "../cpu-list.h"
 #include "topo/build.h"
@@ -33,7 +34,7 @@ static Topology *import_allowed(const char *description, const char *cpus, const
 
 #define MACHINE "pack:2 [numa(memory=4GiB)] l3:1 core:2 pu:2"
 
-/* CPUs of both nodes, memory of one: the other node is memoryless, but its CPUs keep their locality. */
+/* CPUs of both nodes, memory of one: the other node has no memory, but its CPUs keep their locality. */
 static void test_cpus_without_their_memory(void **state)
 {
     CLEANUP(topology_unref_p) Topology *t = import_allowed(MACHINE, "1-5", "0", true);
@@ -62,7 +63,7 @@ static void test_memory_without_its_cpus(void **state)
     assert_int_equal(t->n_domains, 1); /* one node with CPUs: nothing to balance between */
 }
 
-/* A node of which nothing may be used is not there, and the rest keeps its operating-system number. */
+/* A node of which nothing may be used is missing. The others keep their operating-system numbers. */
 static void test_one_node(void **state)
 {
     CLEANUP(topology_unref_p) Topology *t = import_allowed(MACHINE, "6", "1", true);
@@ -83,7 +84,7 @@ static void test_whole_machine(void **state)
     assert_int_equal(t->nodes[0].memory_bytes, 4ULL << 30);
 }
 
-/* Without caches a core is its own LLC, also when its first thread is not ours. */
+/* Without caches a core is its own LLC, even when its first thread may not be used. */
 static void test_no_cache(void **state)
 {
     CLEANUP(topology_unref_p) Topology *t = import_allowed("numa:1 core:2 pu:3", "1-2,4", "0", true);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Loading with each of our allocations failing in turn: -ENOMEM or a good Topology, nothing in between and nothing
- * leaked (the address sanitizer looks). */
+/* Loading with each allocation of the project failing in turn: the result is -ENOMEM or a good Topology, and
+ * nothing leaks (which the address sanitizer checks). */
 
 #include "../allocations.h"
 #include "topo/topology.h"
 #include "unit-test.h"
 
-/* Returns whether it loaded. */
+/* Returns true when it loaded. */
 static bool try(const TopologyOptions *options, int n)
 {
     CLEANUP(topology_unref_p) Topology *topology = NULL;

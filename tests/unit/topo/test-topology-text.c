@@ -27,7 +27,7 @@ static int read_topology(const char *text, Topology **ret, char **ret_error)
     return r;
 }
 
-/* Both text forms of the copy are those of the original: what is derived is derived alike. */
+/* Both text forms of the copy are those of the original: all derived values are derived alike. */
 static void round_trip(const TopologyOptions *options)
 {
     CLEANUP(topology_unref_p) Topology *topology = NULL, *copy = NULL;
@@ -64,8 +64,8 @@ static void test_round_trip(void **state)
         round_trip(&options[i]);
 }
 
-/* What the synthetic descriptions cannot say: holes, a node without CPUs, sparse node numbers, an LLC over two
- * nodes. */
+/* Machines that synthetic descriptions cannot express: holes, a node without CPUs, sparse node numbers, an
+ * LLC over two nodes. */
 #define HEAD "topology origin=xml source=\"a \\x22box\\x22\" rehearsal=0 restricted=yes distances_known=yes\n"
 #define NODES                                                              \
     "node os=0 memory_bytes=1024 bandwidth_mb=204800 distances=10,12,40\n" \
@@ -103,7 +103,7 @@ static void test_odd_machine(void **state)
     assert_int_equal(t->domains[1].distance, 12);
 }
 
-/* It stops at the first line that is not its own, and leaves the reader there. */
+/* Reading stops at the first line that does not belong to the topology, and leaves the reader there. */
 static void test_embedded(void **state)
 {
     static const char text[] = HEAD NODES CPUS DOMAINS "cpu cpu=9\n";

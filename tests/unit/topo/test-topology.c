@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The questions asked of a Topology, its invariants, and this machine. */
+/* Queries of a Topology, its invariants, and this machine. */
 
 #include "../cpu-list.h"
 #include "topo/topology.h"
@@ -39,7 +39,7 @@ static void test_level(void **state)
     assert_int_equal(level(topology, -1, 0), TOPOLOGY_LEVEL_INVALID);
 }
 
-/* One cache over two nodes brings their CPUs no nearer than the machine. */
+/* A cache shared by two nodes brings their CPUs no nearer than the machine level. */
 static void test_level_cache_over_nodes(void **state)
 {
     CLEANUP(topology_unref_p) Topology *snc = load("pack:1 l3:1 numa:2 core:2 pu:1", 0);
@@ -106,7 +106,7 @@ static void test_ref(void **state)
     assert_null(topology_unref(NULL));
 }
 
-/* Siblings stay together, LLCs are dealt out one after the other, all memory is somewhere. */
+/* Siblings stay together, LLCs are distributed one after the other, and no memory is lost. */
 static void test_rehearsal(void **state)
 {
     CLEANUP(topology_unref_p)
@@ -126,7 +126,7 @@ static void test_rehearsal(void **state)
     assert_int_equal(hwloc_bitmap_weight(topology->llcs[1].nodes), 2);
 }
 
-/* Breaks one thing, expects topology_check() to notice, and mends it. */
+/* Breaks one field, expects topology_check() to notice, and restores it. */
 #define CHECK_NOTICES(topology, field, value)                 \
     do {                                                      \
         __typeof__(field) _saved = (field);                   \
@@ -165,7 +165,8 @@ static void test_check(void **state)
     CHECK_NOTICES(t, t->n_domains, 0);
 }
 
-/* This machine: what may be used is part of the whole, and looking leaves our own affinity alone (I11). */
+/* This machine: the usable part is a subset of the whole, and looking leaves the test's own affinity alone
+ * (I11). */
 static void test_live(void **state)
 {
     CLEANUP(topology_unref_p) Topology *mine = NULL, *whole = NULL;
