@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Who is under a policy by name, and who descends from such a process. */
+/* Which processes have a policy assigned by name, and which descend from such a process. */
 
 #include "daemon/tables/assignments.h"
 #include "unit-test.h"
@@ -31,7 +31,7 @@ static void test_members(void **state)
     assert_false(assignments_changed(a));
     assert_string_equal(assignments_find(a, 100, 5)->policy, "jvm");
     assert_string_equal(assignments_find(a, 100, 5)->stripe, "0-1");
-    assert_null(assignments_find(a, 100, 6)); /* the number was reused */
+    assert_null(assignments_find(a, 100, 6)); /* the PID was reused */
     assert_null(assignments_find(a, 101, 5));
     assign(a, 100, 5, "db");
     assert_string_equal(assignments_find(a, 100, 5)->policy, "db");
@@ -63,7 +63,7 @@ static void test_children(void **state)
     assert_non_null(assignments_inherit(a, &orphan, 1));
     assert_non_null(assignments_inherit(a, &daemon, 1));
     assert_null(assignments_inherit(a, &other, 1));
-    assert_null(assignments_inherit(a, &older, 100)); /* the number of its parent was another's then */
+    assert_null(assignments_inherit(a, &older, 100)); /* its parent's PID belonged to another process then */
     assert_int_equal(assignments_count(a), 4);
 }
 
@@ -74,7 +74,7 @@ static bool lives(void *userdata, const Assignment *assignment)
     return assignment->pid != *dead;
 }
 
-/* A leader that has ended is remembered for those it has left. */
+/* A leader that has ended is remembered for the processes it left behind. */
 static void test_sweep(void **state)
 {
     CLEANUP(assignments_free_p) Assignments *a = assignments_new();
@@ -91,7 +91,7 @@ static void test_sweep(void **state)
     assignments_sweep(a, lives, &dead);
     assert_int_equal(assignments_count(a), 2);
 
-    late.group = orphan.group = 7; /* nobody of the group is left */
+    late.group = orphan.group = 7; /* no process of the group is left */
     assert_non_null(assignments_inherit(a, &orphan, 1));
     dead = 100;
     assignments_sweep(a, lives, &dead);
@@ -110,7 +110,7 @@ static void test_limit(void **state)
     assert_int_equal(assignments_set(a, &child), -ENOSPC);
     assert_int_equal(assignments_refused(a), 2);
     assert_int_equal(assignments_count(a), ASSIGNMENTS_MAX);
-    assign(a, 1, 5, "db"); /* who is there may be changed */
+    assign(a, 1, 5, "db"); /* an existing assignment may be changed */
 }
 
 static void test_text(void **state)

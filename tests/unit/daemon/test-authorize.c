@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Who may change something on the system bus. One connection is the daemon's; at its other end the test plays the
- * bus, polkit and the callers. */
+/* Who may change something on the system bus. One connection is the daemon's; at its other end the test plays
+ * the bus, polkit and the callers. */
 
 #include "base/util.h"
 #include "daemon/bus/authorize.h"
@@ -27,12 +27,12 @@ typedef struct Fixture {
     sd_bus *daemon, *world;
     BusRequests requests;
     BusPeer peer;
-    uint32_t uid;        /* what the bus says */
-    Answer bus, polkit;  /* how they answer; the bus is asked for a number, so it says neither yes nor no */
-    char asked[128];     /* of polkit: action, workload */
-    int handler_error;   /* what the handler returns once it may */
+    uint32_t uid;        /* that the bus reports */
+    Answer bus, polkit;  /* how they answer; the bus gives a number, not yes or no */
+    char asked[128];     /* what polkit was asked: action, workload */
+    int handler_error;   /* what the handler returns once it may run */
     unsigned n_entered;  /* times the handler was called */
-    unsigned n_changes;  /* times it was allowed to go on */
+    unsigned n_changes;  /* times it was allowed to continue */
     unsigned n_ok;       /* replies to callers */
     char last_error[96]; /* name of the last error a caller got */
 } Fixture;
@@ -171,7 +171,7 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *error)
     return 1;
 }
 
-/* A call of the caller ":1.N". */
+/* A call by the caller ":1.N". */
 static void change(Fixture *f, unsigned n)
 {
     CLEANUP(sd_bus_message_unrefp) sd_bus_message *call = NULL;
@@ -274,7 +274,7 @@ static void test_waiting_is_limited(void **state)
     assert_string_equal(f->last_error, NUMAPLACE_ERROR_LIMIT);
     assert_int_equal(f->requests.n, BUS_REQUESTS_MAX_PER_CALLER);
 
-    /* Of a user, over all his connections; then of others. */
+    /* The limit of one user, over all its connections; then of other users. */
     for (unsigned i = BUS_REQUESTS_MAX_PER_CALLER; i < BUS_REQUESTS_MAX; i++) {
         if (i % BUS_REQUESTS_MAX_PER_USER == 0) {
             f->last_error[0] = '\0';

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The private socket: many clients, silent clients, clients that ask and never read, or all at once. A vtable of its
- * own stands in for the manager's. */
+/* The private socket: many clients, silent clients, clients that send requests and never read, or all at
+ * once. A vtable of the test stands in for the manager's. */
 
 #include "daemon/bus/server.h"
 #include "numaplace/bus.h"
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-/* Descriptors there are for this program, and clients there may be then. */
+/* Descriptors that this program may have, and the clients that follow from it. */
 #define N_FILES   1024U
 #define N_CLIENTS (N_FILES / 4 / 3)
 
@@ -191,7 +191,7 @@ static void test_signal_reaches_every_client(void **state)
     sd_bus_close_unref(b);
 }
 
-/* Connections that say nothing, or nonsense, take a place but hold nobody up. */
+/* Connections that send nothing, or nonsense, take a place but delay no other client. */
 static void test_limit_of_clients(void **state)
 {
     Fixture *f = *state;
@@ -238,7 +238,7 @@ static void test_one_more_than_the_limit_is_turned_away(void **state)
     settle(f);
 }
 
-/* Two users other than root, who may still come in when they have all they may. */
+/* Two users other than root. Root still gets in when both have all their connections. */
 static void test_limit_of_a_user(void **state)
 {
     Fixture *f = *state;
@@ -262,7 +262,7 @@ static void test_limit_of_a_user(void **state)
     settle(f);
 }
 
-/* Handshake by hand, so that nothing is read afterwards. */
+/* A handshake by hand, so that nothing is read afterwards. */
 static int connect_deaf(Fixture *f)
 {
     static const char hello[] = "\0AUTH ANONYMOUS\r\nNEGOTIATE_UNIX_FD\r\nBEGIN\r\n";
@@ -289,9 +289,8 @@ static void test_a_client_that_does_not_read_signals_is_ended(void **state)
     assert_int_equal(close(fd), 0);
 }
 
-/* GetStatus, written by hand. Little endian, method call, version 1; no body; serial 1; 79 bytes of fields: path,
- * member, interface.
- */
+/* GetStatus, written by hand: little endian, method call, version 1, no body, serial 1, 79 bytes of fields:
+ * path, member, interface. */
 static const char raw_call[96] = "l\1\0\1\0\0\0\0\1\0\0\0\117\0\0\0"
                                  "\1\1o\0\17\0\0\0/org/numaplace1\0"
                                  "\3\1s\0\11\0\0\0GetStatus\0\0\0\0\0\0\0"
@@ -307,7 +306,7 @@ static size_t read_all(int fd)
     return n_bytes;
 }
 
-/* It is not served on, so that it costs nothing, until it does read. */
+/* The client is not served any more, and costs nothing, until it reads. */
 static void test_a_client_that_asks_without_reading_waits(void **state)
 {
     Fixture *f = *state;
@@ -329,7 +328,7 @@ static void test_a_client_that_asks_without_reading_waits(void **state)
     settle(f);
 }
 
-/* A turn is one message: who asks once need not wait for who asks much. */
+/* A turn is one message: a client with one request does not wait for one with many. */
 static void test_turns(void **state)
 {
     Fixture *f = *state;
@@ -347,7 +346,7 @@ static void test_turns(void **state)
     settle(f);
 }
 
-/* Messages cut anywhere, one ending where the next one begins: nothing is lost, and nothing twice. */
+/* Messages cut anywhere, one ending where the next one begins: none is lost, and none is handled twice. */
 static void test_messages_in_pieces(void **state)
 {
     Fixture *f = *state;
@@ -372,7 +371,7 @@ static void test_messages_in_pieces(void **state)
     settle(f);
 }
 
-/* What is announced is not waited for, let alone kept. */
+/* The daemon does not wait for an announced message that is too long, let alone store it. */
 static void test_a_message_that_is_too_long(void **state)
 {
     Fixture *f = *state;
@@ -380,7 +379,7 @@ static void test_a_message_that_is_too_long(void **state)
     char head[sizeof(raw_call)];
 
     memcpy(head, raw_call, sizeof(head));
-    head[6] = 1; /* 65536 bytes of body */
+    head[6] = 1; /* a body of 65536 bytes */
     assert_int_equal(send(fd, head, sizeof(head), MSG_NOSIGNAL), sizeof(head));
     settle(f);
     assert_int_equal(bus_server_statistics(f->server)->n_disconnected, 1);

@@ -8,7 +8,7 @@
 
 static char message[256];
 
-/* Parses over the defaults; the report's first message, or "", is left in `message`. */
+/* Parses over the defaults. Leaves the report's first message, or "", in `message`. */
 static int parse(const char *text, Config **ret)
 {
     CLEANUP(conf_report_done) ConfReport report = {0};

@@ -97,7 +97,7 @@ static void test_lengths(void **state)
     }
 }
 
-/* A handshake and two messages, cut everywhere. */
+/* A handshake and two messages, cut at every place. */
 static void test_pieces(void **state)
 {
     uint8_t stream[sizeof(hello) - 1 + 40 + 41] = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What a change of home was worth: the looks before it against those after, when there are enough of both. */
+/* What a change of home was worth: samples before it against samples after it, when there are enough of both. */
 
 #include "../machine.h"
 #include "daemon/tables/gains.h"
@@ -51,7 +51,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* A second in which its thread ran and waited so much, with so much memory on each node. */
+/* A second in which the thread ran and waited as given, with that much memory on each node. */
 static void look(Fixture *f, uint16_t run, uint16_t wait, uint64_t near, uint64_t far)
 {
     const uint64_t bytes[2] = {near, far};
@@ -84,7 +84,7 @@ static void test_before_and_after(void **state)
     change_home(f);
     for (int i = 0; i < 3; i++)
         look(f, 1000, 0, 4 * GIB, 0);
-    assert_false(gains_find(f->gains, id, &gain)); /* two seconds are for settling */
+    assert_false(gains_find(f->gains, id, &gain)); /* two seconds to settle */
     for (int i = 0; i < 5; i++)
         look(f, 1000, 0, 4 * GIB, 0);
     assert_true(gains_find(f->gains, id, &gain));
@@ -97,7 +97,7 @@ static void test_before_and_after(void **state)
     assert_int_equal(gain.after.local.permille, 1000);
 }
 
-/* Only the last looks before the change count, and only those in which it did something. */
+/* Only the last samples before the change count, and only those in which the group did something. */
 static void test_window(void **state)
 {
     Fixture *f = *state;
@@ -118,7 +118,8 @@ static void test_window(void **state)
     assert_false(gain.after.local.known);
 }
 
-/* Who got its home at once has no before; who changes it again is compared with the time between. */
+/* A group that got its home at once has no time before it. When it changes again, the time in between is the
+ * reference. */
 static void test_first_home_and_second(void **state)
 {
     Fixture *f = *state;
@@ -136,7 +137,7 @@ static void test_first_home_and_second(void **state)
     assert_int_equal(gain.before.waits.permille, 100);
 }
 
-/* A home that was given up is worth nothing, and what comes then is what was before the next one. */
+/* A home that was given up is worth nothing. The time after it is the reference for the next home. */
 static void test_released(void **state)
 {
     Fixture *f = *state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The last day: what is summed up in a step, when one begins, and which are kept. */
+/* The last day: what a step sums up, when a step begins, and which steps are kept. */
 
 #include "../machine.h"
 #include "daemon/tables/history.h"
@@ -17,7 +17,7 @@ typedef struct Fixture {
     HistoryTotals totals;
 } Fixture;
 
-/* Workloads of one process of one thread each, on two nodes of two CPUs. The last ones run most. */
+/* Workloads of one process with one thread each, on two nodes of two CPUs. The last ones run most. */
 static int setup(void **state)
 {
     Fixture *f = calloc(1, sizeof(*f));
@@ -78,7 +78,7 @@ static const HistoryRow *find(const HistoryStep *step, const char *workload)
     return NULL;
 }
 
-/* The dozen that run most, where they run, and how much of their memory is there. */
+/* The dozen workloads that run most, where they run, and how much of their memory is there. */
 static void test_look(void **state)
 {
     const uint64_t bytes[2] = {3 * GIB, GIB};
@@ -103,18 +103,18 @@ static void test_look(void **state)
     assert_null(find(step, "w17"));
     assert_string_equal(step->rows[0].workload, "w29");
 
-    row = find(step, "w29"); /* on CPU 1, which is of node 0 */
+    row = find(step, "w29"); /* on CPU 1, of node 0 */
     assert_int_equal(row->run, 2 * 290);
     assert_int_equal(row->n_runs, 1);
     assert_int_equal(row->runs[0].node, 0);
     assert_int_equal(row->runs[0].run, 2 * 290);
     assert_int_equal(row->local_sum / row->local_of, 750);
-    row = find(step, "w18"); /* on CPU 2, of node 1; of its memory nothing is known */
+    row = find(step, "w18"); /* on CPU 2, of node 1; its memory is not known */
     assert_int_equal(row->runs[0].node, 1);
     assert_int_equal(row->local_of, 0);
 }
 
-/* One that comes later gets a row, as long as there is room; and one that moves is on both nodes. */
+/* A later workload gets a row as long as there is room, and one that moves is on both nodes. */
 static void test_changes(void **state)
 {
     Fixture *f = *state;
@@ -135,15 +135,14 @@ static void test_changes(void **state)
     f->world->tasks[5].last_cpu = (CpuIx){0};
     world_sum(f->world);
     look(f, SEC);
-    assert_int_equal(find(step, "w29")->run,
-                     290 + 10 + 10); /* it is not among those that run most any more */
+    assert_int_equal(find(step, "w29")->run, 290 + 10 + 10); /* it is no longer among those that run most */
     row = find(step, "w5");
     assert_int_equal(row->n_runs, 2);
     assert_int_equal(row->runs[0].run + row->runs[1].run, row->run);
 }
 
-/* A minute is over with the first look behind it; what was done between two looks belongs to the later one. A counter
- * that begins anew loses nothing. */
+/* A minute ends with the first sample after it. What was done between two samples belongs to the later one. A
+ * counter that restarts loses nothing. */
 static void test_steps(void **state)
 {
     Fixture *f = *state;
@@ -176,7 +175,7 @@ static void test_steps(void **state)
     assert_int_equal(history_next(f->history, 0)->totals.moved_bytes, GIB);
 }
 
-/* A day, and what was before that is gone. */
+/* Steps are kept for a day; older ones are gone. */
 static void test_day(void **state)
 {
     Fixture *f = *state;

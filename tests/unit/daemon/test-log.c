@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Runs with standard error in a pipe; what was written is left in `buf`. */
+/* Runs with standard error in a pipe, and stores what was written in `buf`. */
 static void capture(void (*run)(Log *log), char *buf, size_t size)
 {
     Log log = {.level = LOG_INFO};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The memory of explain: bounded, in order, and independent of the World it was told about. */
+/* The memory of explain: bounded, in order, and independent of the World it was filled from. */
 
 #include "../cpu-list.h"
 #include "../machine.h"
@@ -117,7 +117,7 @@ static void test_done_is_never_folded(void **state)
     assert_int_equal(moves_last(f->moves), 2);
 }
 
-/* A dry run that would do the same at every tick says so once, with a count. */
+/* A dry run that would do the same in every tick is recorded once, with a count. */
 static void test_the_same_failure_is_counted(void **state)
 {
     Fixture *f = *state;
@@ -133,7 +133,7 @@ static void test_the_same_failure_is_counted(void **state)
     assert_int_equal(moves_next(f->moves, 0)->time_usec, 2000);
     assert_int_equal(moves_next(f->moves, 1)->count, 1);
 
-    /* Another outcome in between is a story of its own. */
+    /* After another outcome, the same one is recorded anew. */
     assert_non_null(add(f, &action, PLAN_OUTCOME_RETRY));
     assert_non_null(add(f, &action, PLAN_OUTCOME_SKIPPED));
 }
@@ -158,7 +158,7 @@ static void test_the_ring_is_bounded(void **state)
     assert_int_equal(moves_next(f->moves, 0)->sequence, 2 * MOVES_MAX + 1);
 }
 
-/* Masks of a World that is gone stay readable, also after the ring's own pool was swept. */
+/* Masks of a freed World stay readable, also after the ring's own pool was swept. */
 static void test_outlives_the_world(void **state)
 {
     Fixture *f = *state;
@@ -243,7 +243,7 @@ static void test_forget_nodes(void **state)
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
-/* Of a release that left all threads as somebody else pinned them, nothing went anywhere. */
+/* A release that left all threads as somebody else pinned them has no target. */
 static void test_left_as_pinned(void **state)
 {
     Fixture *f = *state;

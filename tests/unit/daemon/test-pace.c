@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Tick pacing: backing off, waking, and staying below MaxCPU=. */
+/* Pacing of ticks: backing off, waking, and staying below MaxCPU=. */
 
 #include "base/time.h"
 #include "base/util.h"
@@ -21,20 +21,20 @@ static int setup(void **state)
     return 0;
 }
 
-/* Nothing saved: what a daemon is that has been busy for long. */
+/* A pace without savings, like that of a daemon that has long been busy. */
 static void init_poor(void)
 {
     pace_init(&pace, &defaults);
     pace.saved_nsec = 0;
 }
 
-/* One tick now that costs nothing. */
+/* One tick now, at no cost. */
 static void tick(bool pressed, bool asleep)
 {
     pace_ticked(&pace, now, pace_slow_due(&pace, now), pressed ? PACE_PRESSED : PACE_CALM, asleep, 0, 0);
 }
 
-/* So many in which everybody is asleep, until the next one is due. */
+/* That many ticks in which all threads sleep, until the next one is due. */
 static void ticks_asleep(unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
@@ -58,8 +58,9 @@ static void test_pressed_keeps_the_fast_tick(void **state)
     }
 }
 
-/* Everything runs, one ends, and one that waits is seen in the tick that was long enough for both: what is idle now is
- * seen soon. A machine that is full stays so, and is no reason to hurry. */
+/* A long tick may see a machine on which everything runs, one thread ends and another waits, as full. The
+ * next tick is therefore fast, so that a CPU that is idle now is seen soon. A machine that is full stays
+ * full, and is no reason to hurry. */
 static void test_full_only_when_seen_twice(void **state)
 {
     static const struct {
@@ -111,7 +112,7 @@ static void test_members_are_looked_at_within_a_second(void **state)
     pace_members_changed(&pace);
     assert_int_equal(pace.due_usec, now + 1000 * MS);
     assert_true(pace_slow_due(&pace, now + 1000 * MS));
-    /* Once. */
+    /* Only once. */
     now += 1000 * MS;
     tick(false, true);
     assert_int_equal(pace_slow_usec(&pace), 2000 * MS);
@@ -135,7 +136,7 @@ static void test_wake_goes_back_to_fast_but_not_below(void **state)
     tick(false, true);
     pace_wake(&pace);
     assert_int_equal(pace.due_usec, now + 100 * MS);
-    pace_wake(&pace); /* a storm of events changes nothing */
+    pace_wake(&pace); /* a burst of events changes nothing */
     assert_int_equal(pace.due_usec, now + 100 * MS);
 }
 
@@ -161,7 +162,7 @@ static void test_cost_stretches_both_ticks_to_the_limit(void **state)
     assert_int_equal(pace_slow_usec(&pace), 2500 * MS);
 }
 
-/* What is said of the cost is what there was, also when ticks come before they are due. */
+/* The reported cost is what was spent, also when ticks come before they are due. */
 static void test_cost_lately(void **state)
 {
     for (int i = 0; i < 1000; i++, now += 100 * MS)
@@ -169,7 +170,7 @@ static void test_cost_lately(void **state)
     assert_int_equal(pace_fast_usec(&pace), 2 * USEC_PER_SEC);
     assert_int_equal(pace_lately_usec(&pace), 100 * MS);
     assert_in_range(pace_cost_permille(&pace), 9, 10);
-    /* Half of what there was ten seconds ago counts no more. */
+    /* Half of the cost of ten seconds ago no longer counts. */
     for (int i = 0; i < 5; i++, now += 2 * USEC_PER_SEC)
         pace_ticked(&pace, now, true, PACE_CALM, true, 0, 0);
     assert_in_range(pace_cost_permille(&pace), 3, 5);
@@ -189,7 +190,7 @@ static void test_stretch_is_bounded_and_ends(void **state)
     assert_int_equal(pace_fast_usec(&pace), 100 * MS);
 }
 
-/* What begins may cost more than MaxCPU= for a while, but not on average over a minute. */
+/* At the beginning, ticks may cost more than MaxCPU= for a while, but not on average over a minute. */
 static void test_savings(void **state)
 {
     uint64_t start = now, spent = 0, unstretched = 0;
@@ -205,12 +206,12 @@ static void test_savings(void **state)
             unstretched = pace.due_usec - start;
         now = pace.due_usec;
     }
-    /* 25 ms a second of which 10 are earned: half of the 600 ms saved last 20 s. */
+    /* 25 ms are spent per second, 10 are earned: half of the saved 600 ms last 20 s. */
     assert_true(unstretched > 19 * USEC_PER_SEC && unstretched < 21 * USEC_PER_SEC);
     assert_in_range(pace.stretch_permille, 2400, 2500);
     assert_true(now - start > 10000 * 200 * MS);
 
-    /* Half a minute without work, and it is back. */
+    /* After half a minute without work the savings are back. */
     for (int i = 0; i < 40; i++) {
         pace_ticked(&pace, now, true, PACE_CALM, true, 0, 0);
         now += USEC_PER_SEC;
@@ -228,8 +229,8 @@ static void test_no_limit_does_not_stretch(void **state)
     assert_int_equal(pace_fast_usec(&pace), 100 * MS);
 }
 
-/* Whatever ticks cost, their share at the intervals chosen stays within the limit (unless the bound is hit).
- */
+/* Whatever ticks cost, their share at the chosen intervals stays within the limit, unless the maximum stretch
+ * is reached. */
 static void test_property_share_stays_below_limit(void **state)
 {
     uint64_t seed = 1;
@@ -265,7 +266,8 @@ static void test_now_makes_the_next_tick_slow(void **state)
     assert_int_equal(pace.due_usec, now + 1);
 }
 
-/* Between slow ticks a tenth of their interval apart, and no more than MaxCPU= allows if that were all. */
+/* Between slow ticks, discoveries are at least a tenth of the slow interval apart, and no more than MaxCPU=
+ * allows if they were the only cost. */
 static void test_may_discover(void **state)
 {
     init_poor();
@@ -273,12 +275,12 @@ static void test_may_discover(void **state)
     assert_false(pace_may_discover(&pace, now + 99 * MS));
     assert_true(pace_may_discover(&pace, now + 100 * MS));
 
-    /* One in between counts for those that follow, but not for slow ticks. */
+    /* A discovery in between counts for later ones, but not for slow ticks. */
     pace_ticked(&pace, now + 100 * MS, false, PACE_CALM, false, 0, 4 * MS * 1000);
     assert_false(pace_slow_due(&pace, now + 700 * MS));
     assert_true(pace_slow_due(&pace, now + 1000 * MS));
 
-    /* 4 ms are a hundredth of 400 ms; also with fast ticks that take more than MaxCPU= already. */
+    /* 4 ms are a hundredth of 400 ms, even when fast ticks alone exceed MaxCPU=. */
     assert_false(pace_may_discover(&pace, now + 499 * MS));
     assert_true(pace_may_discover(&pace, now + 500 * MS));
     pace.fast_cost_nsec = pace_fast_usec(&pace) * 20;
@@ -288,12 +290,12 @@ static void test_may_discover(void **state)
     assert_false(pace_may_discover(&pace, now + 1099 * MS));
     assert_true(pace_may_discover(&pace, now + 1100 * MS));
 
-    /* Savings are there to be spent. */
+    /* Savings may be spent. */
     pace.saved_nsec = (int64_t)PACE_SAVING_USEC * 10;
     assert_true(pace_may_discover(&pace, now + 200 * MS));
 }
 
-/* Nobody waits for a daemon that may change nothing. */
+/* Nothing depends on a daemon that may not change anything. */
 static void test_watches_seldom_and_cheaply(void **state)
 {
     PaceSettings settings = defaults;
@@ -312,19 +314,19 @@ static void test_watches_seldom_and_cheaply(void **state)
         assert_true(pace.due_usec >= now + PACE_WATCH_USEC);
         assert_false(pace_may_discover(&pace, pace.due_usec));
     }
-    assert_in_range(pace_slow_usec(&pace), 5990 * MS, 6010 * MS); /* 6 ms of 6 s, when all is spent */
+    assert_in_range(pace_slow_usec(&pace), 5990 * MS, 6010 * MS); /* 6 ms of 6 s, when savings are spent */
     assert_int_equal(pace_cost_permille(&pace), 1);
 
-    /* What is new is looked at earlier only if that can be paid. */
+    /* A new process is examined earlier only if that can be paid. */
     pace_members_changed(&pace);
     assert_in_range(pace_slow_usec(&pace), 5990 * MS, 6010 * MS);
 
-    /* What was begun, also before it only watched, is not slowed down. */
+    /* An unfinished discovery is not slowed down, even if it began before the daemon only watched. */
     pace_unfinished(&pace, true);
     assert_int_equal(pace.due_usec, pace.last_fast_usec + defaults.fast_usec);
     pace_unfinished(&pace, false);
 
-    /* What is configured may be less often, and cheaper. */
+    /* The configuration may ask for fewer and cheaper ticks. */
     settings.slow_usec = 5000 * MS;
     pace_set(&pace, &settings);
     assert_true(pace_slow_usec(&pace) >= 5000 * MS);
@@ -336,7 +338,7 @@ static void test_watches_seldom_and_cheaply(void **state)
     assert_true(pace_may_discover(&pace, now + 1000 * MS));
 }
 
-/* Who has come or gone is looked at for some seconds as by a daemon that places. */
+/* After processes have come or gone, a watching daemon ticks for some seconds like one that places. */
 static void test_watches_what_is_new(void **state)
 {
     PaceSettings settings = defaults;
@@ -357,7 +359,7 @@ static void test_watches_what_is_new(void **state)
     tick(false, false);
     assert_int_equal(pace.due_usec, now + PACE_WATCH_USEC);
 
-    /* A daemon that placed until now has seen what there is. */
+    /* A daemon that has placed until now already knows all processes. */
     settings.watches = false;
     pace_set(&pace, &settings);
     tick(false, false);

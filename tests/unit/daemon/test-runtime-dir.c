@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Which runtime directories are believed, that there is one daemon on each, and one that places on a host. */
+/* Which runtime directories are trusted, that each has one daemon, and that one daemon places on a host. */
 
 #include "../temp-tree.h"
 #include "base/util.h"
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static char *base;
-static char path[128]; /* of a directory in it, which is not there yet */
+static char path[128]; /* of a directory in it that does not exist yet */
 
 static int setup(void **state)
 {
@@ -101,7 +101,7 @@ static void test_find_makes_nothing(void **state)
     assert_int_equal(runtime_dir_find(path, &error), -EPERM);
 }
 
-/* Who can open a lock can hold it. */
+/* Only those who can open a lock can hold it. */
 static void test_lock_is_for_nobody_else(void **state)
 {
     CLEANUP_FREE char *error = NULL;
@@ -156,7 +156,7 @@ static void test_one_on_the_host(void **state)
     assert_null(unused);
 }
 
-/* What a holder that is gone has written names nobody. */
+/* What a former holder has written identifies no process. */
 static void test_holder_is_gone(void **state)
 {
     static const char *const odd[] = {"", "x", "1", "-1\n/a", "99999999\n/gone\n"};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* How the daemon counts who waits for memory: this thread, with the real perf_event_open(2), by events that every
- * kernel has. For cycles stands its CPU time in nanoseconds, for instructions as well, and for misses page faults. */
+/* How the daemon counts waiting for memory: this thread, with the real perf_event_open(2), by events that
+ * every kernel has. Its CPU time in nanoseconds stands in for cycles and for instructions, and page faults
+ * for misses. */
 
 #include "../plan/fixture.h"
 #include "base/time.h"
@@ -45,7 +46,7 @@ static void bench_done(Bench *b)
     fixture_done(&b->f);
 }
 
-/* Works until it has had so much CPU time, and touches a page now and then. */
+/* Works for that much CPU time, and touches a page now and then. */
 static void work(uint64_t nsec)
 {
     uint64_t end = time_thread_cpu_nsec() + nsec;
@@ -71,13 +72,13 @@ static void test_counts(void **state)
     if (!b.manager.stall->counting) {
         assert_true(!strcmp(b.manager.stall->why, progress_explain(EACCES)) ||
                     !strcmp(b.manager.stall->why, progress_explain(ENOSYS)));
-        skip(); /* a sandbox that forbids it to everybody */
+        skip(); /* a sandbox that forbids it to all */
     }
     manager_stall_begin(&b.manager);
     assert_int_equal(b.manager.stall->n_counted, 1);
     assert_int_equal(counting_n_threads(b.manager.stall->counting), 1);
 
-    /* Not enough yet; nor is it begun twice. */
+    /* Not enough yet. Counting does not begin twice. */
     fixture_tick(&b.f);
     manager_stall_take_in(&b.manager);
     manager_stall_begin(&b.manager);
@@ -92,7 +93,7 @@ static void test_counts(void **state)
     assert_int_equal(counting_n_threads(b.manager.stall->counting), 0);
     assert_true(b.manager.stall->cpu_nsec > 0);
 
-    /* The number belongs to another process by now. */
+    /* The PID belongs to another process now. */
     world_process(b.f.world, getpid())->stall_due_usec = 0;
     manager_stall_begin(&b.manager);
     assert_int_equal(b.manager.stall->n_counted, 2);
@@ -102,7 +103,7 @@ static void test_counts(void **state)
     assert_int_equal(counting_n_threads(b.manager.stall->counting), 0);
 }
 
-/* What cannot be done at the moment is said, and tried again at the next turn. */
+/* A temporary failure is reported, and counting is tried again in the next turn. */
 static void test_no_descriptors(void **state)
 {
     CLEANUP(bench_done) Bench b;
@@ -125,7 +126,7 @@ static void test_no_descriptors(void **state)
     assert_int_equal(b.manager.stall->n_counted, 1);
 }
 
-/* What is not there, or not to be used, is said, and asked for no more until it is started again. */
+/* Counting that is impossible or not permitted is reported, and not tried again until the daemon restarts it. */
 static void test_not_there(void **state)
 {
     static const ProgressEvents none = {.type = PERF_TYPE_SOFTWARE, .instructions = 9999, .cycles = 9999};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A set of processes that must not be mistaken for others with the same number. */
+/* A set of processes, which must not be confused with others of the same PID. */
 
 #include "daemon/tables/task-set.h"
 #include "unit-test.h"
@@ -16,7 +16,7 @@ static void test_members(void **state)
     assert_int_equal(task_set_add(set, 200, 6), 0);
     assert_int_equal(task_set_size(set), 2);
     assert_true(task_set_find(set, 100, 5));
-    assert_false(task_set_find(set, 100, 6)); /* the number was reused */
+    assert_false(task_set_find(set, 100, 6)); /* the PID was reused */
     assert_true(task_set_remove(set, 100));
     assert_false(task_set_remove(set, 100));
     task_set_clear(set);
@@ -34,7 +34,7 @@ static void test_a_reused_number_takes_the_place(void **state)
     assert_true(task_set_find(set, 100, 9));
 }
 
-/* Who is found stays; who is not found is dropped after some sweeps. */
+/* A process that is found stays; one that is not found is dropped after some sweeps. */
 static void test_sweep(void **state)
 {
     CLEANUP(task_set_free_p) TaskSet *set = task_set_new();

@@ -78,8 +78,8 @@ static inline void sample_check(const World *world)
         fail_msg("%s", what);
 }
 
-/* Two workloads, a group each; process 100 with threads 100 and 101, process 200 with thread 200; CPU 4 is lent to
- * 101. */
+/* Two workloads with a group each; process 100 with threads 100 and 101, process 200 with thread 200; CPU 4
+ * is lent to 101. */
 static inline World *sample_world(void)
 {
     World *world = sample_empty();

@@ -22,7 +22,7 @@ static void test_decay(void **state)
         assert_int_equal(b.faults, expected[i]);
     }
 
-    /* Refreshed with less it goes a quarter of the way there, and with more at once. */
+    /* A smaller sample moves the value a quarter of the way there, a larger one at once. */
     buddy_accessed(&b, TID(102), TID(101), 101);
     buddy_fold(&b, 0, 0);
     assert_int_equal(b.faults, (3 * 177 + 101) / 4);
@@ -46,14 +46,14 @@ static void test_rival(void **state)
     assert_int_equal(b.buddy.tid, 103);
     assert_int_equal(b.faults, 500);
 
-    /* As many are not more. */
+    /* The same number is not more. */
     buddy_accessed(&b, TID(105), TID(104), 500);
     buddy_fold(&b, 0, 0);
     assert_int_equal(b.buddy.tid, 103);
     assert_int_equal(b.faults, 375);
 }
 
-/* Four tasks that all access the same memory are a chain, whichever is seen first. */
+/* Four tasks that all access the same memory form a chain, whichever is seen first. */
 static void test_chain(void **state)
 {
     for (int first = 0; first < 4; first++) {
@@ -95,11 +95,11 @@ static void test_classify(void **state)
     assert_int_equal(buddy_classify(BUDDY_CLASS_PRIVATE, 1000, 2000), BUDDY_CLASS_SHARED);
     assert_int_equal(buddy_classify(BUDDY_CLASS_SHARED, 1999, 1000), BUDDY_CLASS_SHARED);
     assert_int_equal(buddy_classify(BUDDY_CLASS_SHARED, 2000, 1000), BUDDY_CLASS_PRIVATE);
-    assert_int_equal(buddy_classify(BUDDY_CLASS_PRIVATE, 0, 0), BUDDY_CLASS_PRIVATE); /* asleep: as it was */
+    assert_int_equal(buddy_classify(BUDDY_CLASS_PRIVATE, 0, 0), BUDDY_CLASS_PRIVATE); /* asleep: unchanged */
     assert_int_equal(buddy_classify(BUDDY_CLASS_SHARED, 0, 0), BUDDY_CLASS_SHARED);
 }
 
-/* S-CLASS: a ratio that swings between 0.8 and 1.25 never flips the class, one that goes to 2 flips it once. */
+/* S-CLASS: a ratio that swings between 0.8 and 1.25 never flips the class; one that reaches 2 flips it once. */
 static void test_s_class(void **state)
 {
     for (BuddyClass start = BUDDY_CLASS_PRIVATE; start <= BUDDY_CLASS_SHARED; start++) {

@@ -24,7 +24,7 @@ static void test_decay(void **state)
     assert_int_equal(faults_kind(&f, FAULTS_KIND_PRIVATE), 0);
     assert_int_equal(faults_kind(&f, FAULTS_KIND_SHARED), 1993);
 
-    /* Nothing more: down to the 1 that stays. */
+    /* No more faults: decays to 1, which stays. */
     faults_fold(&f);
     assert_int_equal(faults_total(&f), 997);
     f.n_sequences = UINT32_MAX - 1;
@@ -36,7 +36,8 @@ static void test_decay(void **state)
     assert_null(f.nodes);
 }
 
-/* Whatever came before, a steady rate shows as twice that rate; from above it may stay one over it. */
+/* Whatever came before, the average of a steady rate converges to twice the rate; from above it may stay one
+ * higher. */
 static void test_converges(void **state)
 {
     uint64_t seed = 3;

@@ -31,7 +31,7 @@ static void test_ewma(void **state)
     assert_int_equal(load_ewma(0, UINT32_MAX), 1U << 29);
     assert_int_equal(load_ewma(UINT32_MAX, 0), UINT32_MAX - (1U << 29));
 
-    /* It gets there, from either side, and stays. */
+    /* The average gets there, from either side, and stays. */
     v = 0;
     for (int i = 0; i < 60; i++)
         v = load_ewma(v, 1000);
@@ -52,7 +52,7 @@ static void test_task(void **state)
     assert_int_equal(task.run_ewma_permille, 100);
     assert_int_equal(task.wait_ewma_permille, 13); /* 12.5, towards the sample */
 
-    /* Ticks are not exact: more than the interval is cut. */
+    /* Ticks are not exact: a load above the interval is cut. */
     load_task(&task, TICK * 2, TICK * 3, TICK);
     assert_int_equal(task.run_permille, 1000);
     assert_int_equal(task.wait_permille, 1000);
@@ -98,14 +98,14 @@ static void test_idle_spells(void **state)
     assert_int_equal(cpu.idle_ewma_usec, 0);
     load_cpu(&cpu, 1300000, TICK * 50 / 1000, 0, true, TICK, LOAD_IDLE_PERMILLE);
     assert_int_equal(cpu.idle_since_usec, 0);
-    assert_int_equal(cpu.idle_ewma_usec, 300000); /* the first spell whole */
+    assert_int_equal(cpu.idle_ewma_usec, 300000); /* the whole first idle period */
 
     load_cpu(&cpu, 1400000, 0, 0, true, TICK, LOAD_IDLE_PERMILLE);
     assert_int_equal(cpu.idle_since_usec, 1300000);
     load_cpu(&cpu, 1500000, TICK, 0, true, TICK, LOAD_IDLE_PERMILLE);
     assert_int_equal(cpu.idle_ewma_usec, 275000); /* 300000 - (300000 - 100000) / 8 */
 
-    /* Staying busy ends no spell. */
+    /* A CPU that stays busy ends no idle period. */
     load_cpu(&cpu, 1600000, TICK, 0, true, TICK, LOAD_IDLE_PERMILLE);
     assert_int_equal(cpu.idle_ewma_usec, 275000);
 }
@@ -114,16 +114,16 @@ static void test_idle_at_boot(void **state)
 {
     CpuLoad cpu = {0};
 
-    /* A tick longer than the time since boot would start at 0, which means "not idle". */
+    /* A tick longer than the time since boot would begin at 0, which means "not idle". */
     load_cpu(&cpu, 50000, 0, 0, true, TICK, LOAD_IDLE_PERMILLE);
     assert_int_equal(cpu.idle_since_usec, 1);
 
-    /* A spell too long for the average is cut. */
+    /* An idle period too long for the average is cut. */
     load_cpu(&cpu, 1ULL << 40, TICK, 0, true, TICK, LOAD_IDLE_PERMILLE);
     assert_int_equal(cpu.idle_ewma_usec, UINT32_MAX);
 }
 
-/* Rises at once, and falls by a fifteenth of the difference in each second. */
+/* Demand rises at once, and falls by a fifteenth of the difference per second. */
 static void test_groups(void **state)
 {
     CLEANUP(world_free_p) World *world = sample_empty();
@@ -162,7 +162,7 @@ static void test_groups(void **state)
     assert_int_equal(g->demand_permille, 0);
 }
 
-/* One that is young needs what it wanted in the last two ticks, whatever its averages say. */
+/* The demand of a young group is what it wanted in the last two ticks, whatever its averages are. */
 static void test_young_group(void **state)
 {
     CLEANUP(world_free_p) World *world = sample_empty();
@@ -190,8 +190,8 @@ static void test_young_group(void **state)
     assert_int_equal(g->demand_permille, 1900);
 }
 
-/* What groups with a home ran is not others', nor is what a roaming one ran, wherever that was, or what a thread
- * without a home ran where it was last seen. */
+/* The load of others does not include what groups with a home ran, what a roaming group ran, wherever that
+ * was, or what a thread without a home ran where it was last seen. */
 static void test_nodes(void **state)
 {
     CLEANUP(world_free_p) World *world = sample_empty();
@@ -211,8 +211,8 @@ static void test_nodes(void **state)
     assert_int_equal(sample_task(world, 100, 100, 600, 0), 0);
     world->tasks[0].last_cpu = (CpuIx){4};
     load_nodes(world);
-    /* 800 of 2000 are left after the first, 1400 of the other 2000 after the thread, and a bit over a third of each
-     * after the second. */
+    /* The first group leaves 800 of 2000, the thread 1400 of the other 2000, and the second group takes its
+     * share of each: a bit over a third of each remains. */
     assert_int_equal(world->nodes[0].others_permille, 291);
     assert_int_equal(world->nodes[1].others_permille, 510);
     world->tasks[0].gone = true;
@@ -220,14 +220,14 @@ static void test_nodes(void **state)
     assert_int_equal(world->nodes[0].others_permille, 400);
     assert_int_equal(world->nodes[1].others_permille, 1000);
 
-    /* It is an average. */
+    /* The value is an average. */
     world->interval_usec = LOAD_HOLD_USEC / 10;
     world->groups[1].run_permille = 0;
     load_nodes(world);
     assert_int_equal(world->nodes[0].others_permille, 440);
     assert_int_equal(world->nodes[1].others_permille, 1100);
 
-    /* Ticks of 100 ms get there too, from both sides: one steady CPU is one CPU. */
+    /* Ticks of 100 ms converge too, from both sides: one steady CPU gives one CPU. */
     world->interval_usec = 100000;
     world->groups[0].run_permille = 1000;
     world->groups[1].run_permille = 0;
@@ -240,8 +240,8 @@ static void test_nodes(void **state)
     assert_int_equal(world->nodes[0].others_permille, 0);
 }
 
-/* What groups ran is not others', wherever it is taken to have run: of a group that has more nodes than another one,
- * and of a thread that was seen on a node where all was somebody else's. */
+/* The load of others does not include what groups ran, wherever it is assumed to have run: for a group with
+ * more nodes than another one, and for a thread last seen on a node where all load was that of others. */
 static void test_nodes_elsewhere(void **state)
 {
     CLEANUP(world_free_p) World *world = sample_empty();
@@ -269,7 +269,7 @@ static void test_nodes_elsewhere(void **state)
     assert_int_equal(world->nodes[1].others_permille, 0);
 }
 
-/* One tick of a second is worth ten of a tenth; after a long one nothing is left of what was. */
+/* One tick of a second counts like ten of a tenth. After a very long tick nothing is left of the old average. */
 static void test_long_ticks(void **state)
 {
     Task one = {.run_ewma_permille = 100, .wait_ewma_permille = 900}, ten = one;

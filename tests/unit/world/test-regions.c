@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* P9: what is remembered of an address space that changes. */
+/* P9, completing scans: what is remembered of an address space that changes. */
 
 #include "base/util.h"
 #include "unit-test.h"
@@ -74,9 +74,9 @@ static void test_inherit(void **state)
     add(&before, known(0, 10, 0, 5, 1));   /* split, and the second half grows */
     add(&before, known(20, 30, 0, 6, 2));  /* joined */
     add(&before, known(30, 40, 0, 4, 4));  /* with this one */
-    add(&before, known(50, 60, 7, 6, 8));  /* unmapped; a file comes there */
+    add(&before, known(50, 60, 7, 6, 8));  /* unmapped; a file is mapped there */
     add(&before, known(70, 80, 7, 6, 16)); /* stays */
-    add(&before, region(90, 95, 0));       /* never met by a scan */
+    add(&before, region(90, 95, 0));       /* never seen by a scan */
 
     add(&now, region(0, 5, 0));
     add(&now, region(5, 15, 0));
@@ -121,7 +121,7 @@ static void make(uint64_t *seed, MemoryRegions *ret, bool scanned)
     }
 }
 
-/* What must come of it, page by page. */
+/* Checks the result, page by page. */
 static void check(const MemoryRegion *one, const MemoryRegions *before)
 {
     uint64_t done = UINT64_MAX, filter = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Who touches which memory. */
+/* Which threads access which memory. */
 
 #include "../touches-test.h"
 #include "sample.h"
@@ -24,7 +24,7 @@ static uint64_t average(pid_t tid, int32_t node, FaultsKind kind)
     return touches_thread(&touches, tid)->faults.nodes[node].memory[kind];
 }
 
-/* So many rounds in which one thread touches one place. */
+/* That many rounds in which one thread touches one address. */
 static void touch_rounds(unsigned n, pid_t tid, uint64_t address)
 {
     for (unsigned i = 0; i < n; i++) {
@@ -33,7 +33,7 @@ static void touch_rounds(unsigned n, pid_t tid, uint64_t address)
     }
 }
 
-/* The process and its threads up to this one. */
+/* The process with its threads up to `last`. */
 static World *world_of(pid_t last)
 {
     World *world = sample_empty();
@@ -50,7 +50,7 @@ static World *world_of(pid_t last)
 
 static void test_blocks(void **state)
 {
-    /* In no order, several in one block. */
+    /* In random order, several samples in one block. */
     touch(11, BASE + 3 * BLOCK + 4096);
     touch(12, BASE + 5);
     touch(11, BASE + 3 * BLOCK + 8192);
@@ -65,14 +65,14 @@ static void test_blocks(void **state)
     assert_int_equal(touches.blocks[2].owners[0].tid, 11);
     assert_int_equal(touches.blocks[2].owners[0].weight, TOUCHES_ROUND);
     assert_int_equal(touches.blocks[2].last_node.i, 0);
-    /* A block counts as much whatever the number of its samples. */
+    /* A block counts the same whatever the number of its samples. */
     assert_int_equal(average(11, 1, FAULTS_KIND_PRIVATE), 2 * TOUCHES_ROUND);
     assert_int_equal(average(12, 1, FAULTS_KIND_PRIVATE), TOUCHES_ROUND);
     assert_int_equal(average(12, 0, FAULTS_KIND_PRIVATE), 0);
     assert_int_equal(touches_thread(&touches, 11)->n_samples, 3);
     assert_int_equal(touches_thread(&touches, 11)->n_blocks, 2);
 
-    /* The next round is merged with what is there. */
+    /* The next round is merged with the earlier ones. */
     touch(13, BASE + 2 * BLOCK);
     touch(12, BASE + 1);
     touch(12, BASE - 1);
@@ -93,7 +93,7 @@ static void touch_on(pid_t tid, uint64_t address, int32_t node)
     assert_int_equal(touches_add(&touches, &one), 0);
 }
 
-/* Where a thread ran: for all samples of how many rounds on one node. */
+/* For how many rounds all samples of a thread have been on one node. */
 static void test_node(void **state)
 {
     const TouchThread *thread = touches_thread(&touches, 11);
@@ -106,10 +106,10 @@ static void test_node(void **state)
         assert_int_equal(thread->node.i, 1);
         assert_int_equal(thread->node_rounds, i);
     }
-    touch_on(12, BASE, 0); /* a round without it says nothing */
+    touch_on(12, BASE, 0); /* a round without it changes nothing */
     assert_true(end_round(0));
     assert_int_equal(thread->node_rounds, 3);
-    touch_on(11, BASE, 1); /* in one block */
+    touch_on(11, BASE, 1); /* two nodes in one block */
     touch_on(11, BASE + 4096, 0);
     touch_on(11, BASE + 3 * BLOCK, 1);
     assert_true(end_round(0));
@@ -142,7 +142,7 @@ static void test_no_round(void **state)
     assert_int_equal(average(11, 0, FAULTS_KIND_PRIVATE), TOUCHES_ROUND);
 }
 
-/* Blocks of one's own, and blocks that two take in turns. */
+/* Blocks used by one thread, and blocks used by two in turn. */
 static void test_private_and_shared(void **state)
 {
     for (unsigned round = 0; round < 4; round++) {
@@ -160,7 +160,7 @@ static void test_private_and_shared(void **state)
     assert_int_equal(touches_owner(&touches.blocks[15]), 0);
     assert_int_equal(touches_summary(&touches).n_judged, 16);
     assert_int_equal(touches_summary(&touches).overlap_permille, 500);
-    /* Those of 11 lie elsewhere. */
+    /* The blocks of 11 are on another node. */
     assert_int_equal(touches_summary(&touches).n_remote, 8);
     assert_int_equal(touches_summary(&touches).n_local, 8);
 
@@ -168,12 +168,12 @@ static void test_private_and_shared(void **state)
     assert_int_equal(touches_thread_class(touches_thread(&touches, 13)), BUDDY_CLASS_SHARED);
     assert_int_equal(touches_thread_class(touches_thread(&touches, 14)), BUDDY_CLASS_SHARED);
     assert_int_equal(touches_thread_class(touches_thread(&touches, 12)), BUDDY_CLASS_UNKNOWN);
-    /* The later one has the earlier as its buddy. */
+    /* The later thread has the earlier one as its buddy. */
     assert_int_equal(touches_thread(&touches, 14)->buddy.buddy.tid, 13);
     assert_int_equal(touches_thread(&touches, 13)->buddy.buddy.tid, 0);
 }
 
-/* Who shares what lies on another node finds its buddy, too: it is for them to come together there. */
+/* Threads that share memory on another node find their buddies, too: they are to come together there. */
 static void test_buddies_from_afar(void **state)
 {
     for (unsigned round = 0; round < 4; round++) {
@@ -185,7 +185,7 @@ static void test_buddies_from_afar(void **state)
     assert_int_equal(touches_thread(&touches, 14)->buddy.buddy.tid, 13);
 }
 
-/* Threads are told apart by when they began: 13 is another one in this World. */
+/* Threads are identified by start time as well: 13 is another thread in this World. */
 static void test_told(void **state)
 {
     CLEANUP(world_free_p) World *world = world_of(14);
@@ -202,17 +202,17 @@ static void test_told(void **state)
     assert_int_equal(world->tasks[0].use->pages[0], 0);
     assert_int_equal(world->tasks[0].use->pages[1], average(11, 1, FAULTS_KIND_PRIVATE));
     assert_int_equal(world->tasks[0].use->private_permille,
-                     898); /* 23.5 of 24.5, and of that interval the lower end */
+                     898); /* 23.5 of 24.5; the lower end of that interval */
     assert_int_equal(world->tasks[0].use->buddy.tid, 0);
     assert_int_equal(world->tasks[0].use->measured_usec, 77);
-    assert_null(world->tasks[1].use); /* it was not seen */
+    assert_null(world->tasks[1].use); /* not seen */
     assert_null(world->tasks[2].use);
     assert_true(world->tasks[3].use->private_permille < 500);
     assert_int_equal(world->tasks[3].use->buddy.tid, 13);
     assert_int_equal(world->tasks[3].use->buddy.start_ticks, 5);
 }
 
-/* Two in one block in one round: shared, by halves. */
+/* Two threads in one block in one round: the block is shared, in halves. */
 static void test_together(void **state)
 {
     for (unsigned round = 0; round < 3; round++) {
@@ -230,7 +230,8 @@ static void test_together(void **state)
     assert_int_equal(touches_summary(&touches).overlap_permille, 1000);
 }
 
-/* The thread that touched everything first does not hide for long who uses it, and not at all when it is forgotten. */
+/* The thread that touched everything first does not hide the block's user for long, and not at all once it is
+ * forgotten. */
 static void test_forgotten(void **state)
 {
     touch_rounds(5, 11, BASE);
@@ -252,7 +253,7 @@ static void test_forgotten(void **state)
     assert_non_null(touches_thread(&touches, 13));
 }
 
-/* A new owner takes a block over in two rounds, and an intruder does not in one. */
+/* A new owner takes over a block in two rounds. One round is not enough for an intruder. */
 static void test_changes_hands(void **state)
 {
     touch_rounds(8, 11, BASE);
@@ -262,14 +263,14 @@ static void test_changes_hands(void **state)
     assert_int_equal(touches_owner(&touches.blocks[0]), 13);
 }
 
-/* Up to this one. */
+/* Adds threads up to `last`. */
 static void add_threads(pid_t last)
 {
     for (pid_t tid = 15; tid <= last; tid++)
         assert_int_equal(touches_add_thread(&touches, (TaskKey){11, tid, 5}), 0);
 }
 
-/* Of more threads than are remembered it is not forgotten that others were there. */
+/* If more threads use a block than are remembered, the existence of the others is not forgotten. */
 static void test_many(void **state)
 {
     add_threads(21);
@@ -286,7 +287,8 @@ static void test_many(void **state)
     assert_int_equal(touches_owner(&touches.blocks[0]), 13);
 }
 
-/* Two that take all blocks in turns by chance are each alone at half of them now and then; that is not theirs. */
+/* Two threads that share all blocks, each taking half at random, are now and then alone at a block by chance.
+ * That does not make it theirs. */
 static void test_shared_by_halves(void **state)
 {
     CLEANUP(world_free_p) World *world = world_of(12);
@@ -306,7 +308,7 @@ static void test_shared_by_halves(void **state)
     }
 }
 
-/* Six threads share by threes: each but the first of three has a buddy, and of its own three. */
+/* Six threads share memory in threes. In each three, all but the first have a buddy, of the same three. */
 static void test_sets(void **state)
 {
     add_threads(16);
@@ -324,8 +326,8 @@ static void test_sets(void **state)
     }
 }
 
-/* What is known of a set: nothing when it has become one, and when somebody has come or left; then whether its threads
- * share with others, too. */
+/* The state of a set: NEW when it has just formed, or a thread joined or left; later, whether its threads
+ * also share with others. */
 static void test_set_states(void **state)
 {
     TouchSet of;
@@ -339,14 +341,14 @@ static void test_set_states(void **state)
         assert_int_equal(of, round < 2 ? TOUCH_SET_NEW : TOUCH_SET_CLOSED);
     }
     assert_int_equal(touches_set(&touches, 12, &of)->key.tid, 11);
-    /* 13 and 14 use the same memory; buddies are kept for some rounds. */
+    /* 13 and 14 use the same memory. Buddies are kept for some rounds. */
     for (unsigned i = 0; i < 8; i++)
         touch((pid_t)(13 + i % 2), BASE + i * BLOCK);
     assert_true(end_round(0));
     assert_non_null(touches_set(&touches, 12, &of));
     assert_int_equal(of, TOUCH_SET_NEW);
     assert_int_equal(touches_set(&touches, 14, &of)->key.tid, 11);
-    /* 11 comes behind 14, which then ends: another thread may have its tid. */
+    /* 11 follows 14, which then ends: another thread may get its TID. */
     for (unsigned i = 1; i < 8; i += 2)
         touch(11, BASE + i * BLOCK);
     assert_true(end_round(0));
@@ -360,7 +362,7 @@ static void test_set_states(void **state)
     assert_null(touches_set(&touches, 14, &of));
 }
 
-/* Two pairs, and a main thread that meets all of them in one block: it ties nobody. */
+/* Two pairs, and a main thread that meets all of them in one block: it does not connect them. */
 static void test_common_block(void **state)
 {
     TouchSet of;
@@ -380,7 +382,7 @@ static void test_common_block(void **state)
     assert_int_equal(of, TOUCH_SET_CLOSED);
 }
 
-/* A thread that ends between its sample and the fold. */
+/* A thread ends between its sample and the fold. */
 static void test_ends_in_the_round(void **state)
 {
     touch(11, BASE);
@@ -395,7 +397,7 @@ static void test_ends_in_the_round(void **state)
     assert_int_equal(touches_add_thread(&touches, (TaskKey){11, 12, 6}), -EEXIST);
 }
 
-/* Where a block lies is not known: it has an owner, and nobody's averages change. */
+/* The node of a block is not known: the block has an owner, but no averages change. */
 static void test_nowhere(void **state)
 {
     for (unsigned round = 0; round < 3; round++) {
@@ -430,7 +432,7 @@ static void test_limits(void **state)
         touch(11, BASE + i * BLOCK);
     assert_true(end_round(0));
     assert_int_equal(touches.n_blocks, TOUCHES_BLOCKS_MAX);
-    /* The lowest ones have room; those known are counted as before. */
+    /* Blocks at the lowest addresses still fit; known blocks are counted as before. */
     touch(11, BASE - BLOCK);
     touch(11, BASE + BLOCK);
     assert_true(end_round(0));
@@ -443,8 +445,8 @@ static void test_limits(void **state)
     assert_int_equal(touches_add_thread(&touches, (TaskKey){11, 99, 5}), -E2BIG);
 }
 
-/* Two that share all: 11 was alone at five of the six blocks it touched again, which is more than three quarters, by
- * chance. */
+/* Two threads share all blocks. By chance, 11 was alone at five of the six blocks it touched again, which is
+ * more than three quarters. */
 static void test_alone_by_chance(void **state)
 {
     CLEANUP(world_free_p) World *world = world_of(12);
@@ -462,8 +464,8 @@ static void test_alone_by_chance(void **state)
     assert_in_range(world->tasks[0].use->private_permille, 500, 700);
 }
 
-/* One of two was there the last three times: it owns the block, which is shared all the same, until the other has
- * not been seen for long enough. */
+/* One of two threads touched the block the last three times and owns it. The block is still shared until the
+ * other thread has not been seen for long enough. */
 static void test_shared_for_long(void **state)
 {
     touch_rounds(1, 12, BASE);

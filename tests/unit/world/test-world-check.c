@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Each invariant is broken once, and must be found and named. */
+/* Breaks each invariant once; the check must find and name it. */
 
 #include "sample.h"
 
@@ -20,7 +20,7 @@ static TaskUse *use(World *world, uint64_t measured_usec)
     return world->tasks[1].use;
 }
 
-/* Does harm to a World of its own, of which that must be said. */
+/* Damages a new World, for which world_check() must report `expected`. */
 #define HARM(expected, statement)                            \
     do {                                                     \
         CLEANUP(world_free_p) World *world = sample_world(); \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Random histories from fixed seeds: whatever is added, removed and compacted in whatever order, the invariants hold,
- * the sums are those of a naive count, and the text form says everything. */
+/* Random histories from fixed seeds: whatever is added, removed and compacted in any order, the invariants
+ * hold, the sums equal a naive count, and the text form is complete. */
 
 #include "sample.h"
 
@@ -168,11 +168,11 @@ static void history(uint64_t seed)
     }
 
     assert_int_equal(world_compact(world), 0);
-    compare_sums(world); /* compacting made them anew */
+    compare_sums(world); /* compacting recomputed them */
     for (size_t i = 0; i < world->n_tasks; i++)
         assert_false(world->tasks[i].gone || world->processes[world->tasks[i].process.i].gone);
 
-    /* When everything has gone, only the names of the workloads are left. */
+    /* When everything is gone, only the names of the workloads are left. */
     for (size_t i = 0; i < world->n_processes; i++)
         world->processes[i].gone = true;
     assert_int_equal(world_compact(world), 0);

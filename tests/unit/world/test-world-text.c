@@ -15,7 +15,7 @@
 #define PROCESS  "process pid=5 comm=\"p\" cgroup=\"/\" workload=0 group=0\n"
 #define TASK     "task pid=5 tid=5 original=0-1\n"
 
-/* Every member gets a value of its own, so that a forgotten or swapped one shows. */
+/* Every member gets a distinct value, so that a forgotten or swapped member is found. */
 static World *odd_world(void)
 {
     World *world = sample_world();
@@ -137,7 +137,7 @@ static void test_any_name(void **state)
     CLEANUP_FREE char *text = NULL, *error = NULL;
     char every[256];
 
-    /* Every byte but NUL; and what a thread may call itself. */
+    /* Every byte except NUL, and a name that a thread may give itself. */
     for (int i = 1; i < 256; i++)
         every[i - 1] = (char)i;
     every[255] = '\0';
@@ -285,8 +285,8 @@ static void test_nul_byte(void **state)
     assert_string_equal(error, "line 2: expected text, not a NUL byte");
 }
 
-/* Every prefix of a good text is either bad with a message, or good: truncation is noticed or harmless, never a
- * crash. */
+/* Every prefix of a good text is either good, or bad with a message: truncation is noticed or harmless, and
+ * never crashes. */
 static void test_truncated(void **state)
 {
     CLEANUP(world_free_p) World *world = sample_world();
@@ -305,7 +305,7 @@ static void test_truncated(void **state)
     }
 }
 
-/* Distinct large sets are where a small text could ask for much memory. */
+/* A small text could ask for much memory by distinct large sets. */
 static void test_hostile(void **state)
 {
     CLEANUP_FREE char *text = NULL, *error = NULL;
@@ -324,7 +324,7 @@ static void test_hostile(void **state)
         strstr(error, "expected fewer different strings and sets, at most 67108864 bytes in all"));
 }
 
-/* A copy has all of it, and needs nothing of the original. */
+/* A copy is complete, and needs nothing of the original. */
 static void test_copy(void **state)
 {
     World *world = odd_world(), *copy = NULL;

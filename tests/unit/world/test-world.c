@@ -15,7 +15,7 @@ static void test_lookups(void **state)
     assert_null(world_task_by_tid(world, 100, 99));
     assert_null(world_task_by_tid(world, 300, 300));
     assert_ptr_equal(world_task(world, (TaskKey){200, 200, 2000}), &world->tasks[2]);
-    assert_null(world_task(world, (TaskKey){200, 200, 2001})); /* the number was reused */
+    assert_null(world_task(world, (TaskKey){200, 200, 2001})); /* the TID was reused */
     assert_null(world_task(world, (TaskKey){200, 0, 2000}));
     assert_ptr_equal(world_group_by_id(world, 2), &world->groups[1]);
     assert_null(world_group_by_id(world, 3));
@@ -53,7 +53,7 @@ static void test_add_out_of_order(void **state)
 {
     CLEANUP(world_free_p) World *world = sample_world();
 
-    /* A process and a task in front: everything behind moves, references follow. */
+    /* A process and a task are inserted in front: everything behind moves, and references follow. */
     assert_int_equal(sample_process(world, 50, 0, 0), 0);
     sample_check(world);
     assert_int_equal(sample_task(world, 50, 51, 1, 1), 0);
@@ -74,7 +74,7 @@ static void test_add_twice(void **state)
     assert_int_equal(sample_task(world, 200, 200, 0, 0), -EEXIST);
     assert_int_equal(world_add_workload(world, "jvm", 7), -EEXIST);
     assert_int_equal(sample_lease(world, 100, 100, 4, 1), -EEXIST); /* the CPU is lent */
-    assert_int_equal(sample_lease(world, 100, 101, 5, 1), -EEXIST); /* the task has one */
+    assert_int_equal(sample_lease(world, 100, 101, 5, 1), -EEXIST); /* the task has a lease */
     assert_int_equal(sample_lease(world, 100, 102, 5, 1), -ESRCH);
     sample_check(world);
 }
@@ -136,12 +136,12 @@ static void test_compact(void **state)
     assert_int_equal(world_compact(world), 0);
     sample_check(world);
     assert_int_equal(world->n_tasks, 2);
-    assert_int_equal(world->n_leases, 1); /* the one of task 101 ended */
+    assert_int_equal(world->n_leases, 1); /* that of task 101 ended */
     assert_int_equal(world_task_by_tid(world, 200, 200)->lease, 0);
     assert_int_equal(world->groups[0].n_tasks, 1);
     assert_int_equal(intern_pool_size(world->pool), before + 1);
 
-    /* With its last process a group goes, and the other moves down. */
+    /* A group goes with its last process, and the other group moves down. */
     world->processes[0].gone = true;
     assert_int_equal(world_compact(world), 0);
     sample_check(world);
@@ -152,7 +152,7 @@ static void test_compact(void **state)
     assert_int_equal(world->tasks[0].process.i, 0);
     assert_int_equal(world->n_workloads, 2);
 
-    /* A group that is gone lets its processes go, not the other way round. */
+    /* When a group is gone, its processes leave it; they are not removed with it. */
     world->groups[0].gone = true;
     assert_int_equal(world_compact(world), 0);
     sample_check(world);
@@ -161,7 +161,7 @@ static void test_compact(void **state)
     assert_int_equal(world->n_tasks, 1);
     assert_int_equal(world->n_leases, 1);
     assert_int_equal(world_add_group(world, (WorkloadIx){1}, ""), 0);
-    assert_int_equal(world->groups[0].id, 3); /* ids are not used again */
+    assert_int_equal(world->groups[0].id, 3); /* ids are not reused */
 }
 
 static void test_memory(void **state)
@@ -178,7 +178,7 @@ static void test_memory(void **state)
     assert_int_equal(world_set_process_memory(world, &world->processes[1], others, 6), 0);
     sample_check(world);
 
-    /* It follows its process to another place, and stays with it. */
+    /* The array follows its process to another index, and stays with it. */
     copy = world->processes[0];
     copy.pid = 150;
     assert_int_equal(world_add_process(world, &copy), 1);
@@ -205,7 +205,7 @@ static void test_crowd(void **state)
     for (int i = 0; i < 10000; i++)
         assert_int_equal(sample_task(world, 1000 * (i / 100 + 1), 1000 * (i / 100 + 1) + i % 100, 1, 0), i);
     sample_check(world);
-    /* Array, spare capacity included, and one mask for all. */
+    /* The array including spare capacity, and one mask for all. */
     assert_true(world->tasks_capacity * sizeof(Task) < 2000000); /* 200 bytes each */
     assert_true(intern_pool_size(world->pool) < 10);
 
@@ -215,7 +215,7 @@ static void test_crowd(void **state)
     assert_int_equal(world_compact(world), 0);
     sample_check(world);
     assert_int_equal(world->n_tasks, 100);
-    assert_true(world->tasks_capacity < capacity / 10); /* memory comes back */
+    assert_true(world->tasks_capacity < capacity / 10); /* memory is released */
 }
 
 int main(void)
