@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A Probe over a captured or made-up tree, with a World of four CPUs in two nodes, and a policy that takes whom the
- * test says. */
+/* A Probe over a captured or synthetic tree, with a World of four CPUs in two nodes, and a policy that takes
+ * the processes the test names. */
 
 #include "../cpu-list.h"
 #include "../machine.h"
@@ -18,17 +18,17 @@
 
 typedef struct Bench {
     int root_fd;
-    char *path; /* of a made-up tree; NULL otherwise */
+    char *path; /* of a synthetic tree; NULL otherwise */
     World *world;
     Probe *probe;
     uint64_t now;
 
     /* The policy. */
-    ProbeDecision decision; /* for everybody but these */
+    ProbeDecision decision; /* for all but `except` */
     pid_t except;
     ProbeDecision except_decision;
     unsigned n_asked, n_asked_except;
-    ProbeSubject last; /* of `except`; strings copied below */
+    ProbeSubject last; /* about `except`; strings are copied below */
     char comm[64], exe[256], command_line[256], cgroup[256], unit[256], slice[256], environment[256];
 } Bench;
 
@@ -160,7 +160,7 @@ static inline Process *bench_process(Bench *b, pid_t pid)
     return process;
 }
 
-/* Made-up trees */
+/* Synthetic trees */
 
 __attribute__((format(printf, 3, 4))) static inline void put(Bench *b, const char *path, const char *format,
                                                              ...)
@@ -236,7 +236,7 @@ static inline void put_schedstat(Bench *b, pid_t pid, pid_t tid, uint64_t run_ms
         (unsigned long long)wait_msec * 1000000);
 }
 
-/* Idle time of the four CPUs so far, in steps of 10 ms. */
+/* Sets the idle times of the four CPUs, in units of 10 ms. */
 static inline void put_cpus(Bench *b, unsigned i0, unsigned i1, unsigned i2, unsigned i3)
 {
     put(b, "proc/stat",
@@ -245,7 +245,7 @@ static inline void put_cpus(Bench *b, unsigned i0, unsigned i1, unsigned i2, uns
         i0, i1, i2, i3);
 }
 
-/* A tree with four idle CPUs on control groups of version 2, and nobody in it. */
+/* A tree with four idle CPUs on control groups of version 2, without processes. */
 static inline Bench bench_make(void)
 {
     Bench bench = {.path = test_tree_new()}, *b = &bench;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Reads that hang: a FIFO is opened only when somebody writes. */
+/* Reads that hang: a FIFO is opened only when a writer opens it. */
 
 #include "probe-test.h"
 
@@ -56,7 +56,7 @@ static AsideKey key_of(const char *file)
     return (AsideKey){.file = file, .pid = 100, .start_ticks = 1000, .identity = 1, .uid = 1000};
 }
 
-/* The answer of a file that does not hang, although the thread that reads it may have to wait for its turn. */
+/* Reads a file that does not hang, although the reading thread may have to wait for its turn. */
 static ssize_t answer(const Fixture *fixture, AsideKey key, char *buf)
 {
     ssize_t n;
@@ -73,7 +73,7 @@ static ssize_t ask(const Fixture *fixture, AsideKey key, char *buf)
     return aside_read(fixture->aside, fixture->fd, &key, buf);
 }
 
-/* Lets the one read of a FIFO end. pread(2) of it fails, which is an answer, too. */
+/* Lets the one read of a FIFO end. Its pread(2) fails, which is an answer, too. */
 static void let_go(const Fixture *fixture, const char *name)
 {
     CLEANUP_CLOSE int fd = openat(fixture->fd, name, O_WRONLY | O_CLOEXEC);
@@ -81,7 +81,7 @@ static void let_go(const Fixture *fixture, const char *name)
     assert_true(fd >= 0);
 }
 
-/* Lets all reads of a FIFO end, also those of threads that have not yet got to it. */
+/* Lets all reads of a FIFO end, including those of threads that have not reached it yet. */
 static void let_all_go(const Fixture *fixture, const char *name)
 {
     while (aside_n_hanging(fixture->aside) > 0) {
@@ -124,7 +124,8 @@ static void test_cuts(void **state)
     assert_memory_equal(buf, text, TEXT_SIZE - 1);
 }
 
-/* What hangs is put off, also when asked again; others are read meanwhile; the answer comes when it has come. */
+/* A read that hangs is deferred, also when it is requested again. Other files are read meanwhile. The answer
+ * is returned after it has arrived. */
 static void test_hangs(void **state)
 {
     const Fixture *fixture = *state;
@@ -145,7 +146,8 @@ static void test_hangs(void **state)
     assert_int_equal(n, -ESPIPE);
 }
 
-/* Not the answer to the question about a process that had the same number, or has become another program. */
+/* A late answer is not given to a request about a process with the same PID, or about one that has become
+ * another program. */
 static void test_late_answer_is_not_for_others(void **state)
 {
     const Fixture *fixture = *state;
@@ -158,13 +160,14 @@ static void test_late_answer_is_not_for_others(void **state)
     assert_int_equal(ask(fixture, key_of("fifo0"), buf), -EAGAIN);
     let_go(fixture, "fifo0");
     wait_hanging(fixture, 0);
-    assert_int_equal(ask(fixture, later, buf), -EAGAIN); /* hangs anew */
+    assert_int_equal(ask(fixture, later, buf), -EAGAIN); /* hangs again */
     assert_int_equal(ask(fixture, other, buf), -EAGAIN);
     assert_int_equal(aside_n_hanging(fixture->aside), 2);
     let_all_go(fixture, "fifo0");
 }
 
-/* As many of one user as may: others are read, and the place of an answer nobody comes back for is given away. */
+/* The limit of hanging reads of one user: others are still read, and the place of an answer that is not
+ * collected is reused. */
 static void test_all_of_a_user_hang(void **state)
 {
     static const char *const names[] = {"fifo0", "fifo1", "fifo2", "fifo3", "fifo4"};
@@ -221,7 +224,8 @@ static void ask_until(const Fixture *fixture, AsideKey key, char *buf, ssize_t e
     }
 }
 
-/* What hangs is given up, and so are others of its user; the late answer is nobody's, and then all is as before. */
+/* A hanging read is given up, together with others of its user. The late answer is discarded, and then all is
+ * as before. */
 static void test_gives_up(void **state)
 {
     const Fixture *fixture = *state;
@@ -241,7 +245,7 @@ static void test_gives_up(void **state)
     ask_until(fixture, key_of("text"), buf, 1);
 }
 
-/* So many users, and no more; some places are root's. */
+/* The limit of users whose reads hang. Some places are reserved for root. */
 static void test_all_hang(void **state)
 {
     const Fixture *fixture = *state;
@@ -262,7 +266,7 @@ static void test_all_hang(void **state)
     let_all_go(fixture, "fifo0");
 }
 
-/* Of root so many in each control group, and not all there are. */
+/* The limit of root in each control group, below that of all threads. */
 static void test_root_hangs(void **state)
 {
     const Fixture *fixture = *state;
@@ -285,7 +289,7 @@ static void test_root_hangs(void **state)
     let_all_go(fixture, "fifo0");
 }
 
-/* Discovers until a process is in the World, or is not. */
+/* Discovers until a process is in the World, or no longer is. */
 static void discover_until(Bench *b, pid_t pid, bool known)
 {
     bench_discover(b);
@@ -295,7 +299,7 @@ static void discover_until(Bench *b, pid_t pid, bool known)
     }
 }
 
-/* A discovery goes on past a process whose environment hangs, and takes it when that can be read. */
+/* A discovery skips a process whose environment hangs, and takes it when that can be read. */
 static void test_discovery(void **state)
 {
     CLEANUP(bench_close) Bench b = bench_make();
@@ -323,7 +327,7 @@ static void test_discovery(void **state)
     discover_until(&b, 100, true);
 }
 
-/* One that is known already stays when it cannot be asked again. */
+/* A known process stays when it cannot be read again. */
 static void test_known_stays(void **state)
 {
     CLEANUP(bench_close) Bench b = bench_make();
@@ -366,7 +370,7 @@ static int look_at(void *userdata, const ProbeSubject *subject)
     return 7;
 }
 
-/* Who has time is told when the answer comes. */
+/* A caller with time to wait gets the answer when it arrives. */
 static void test_waits(void **state)
 {
     CLEANUP(bench_close) Bench b = bench_make();

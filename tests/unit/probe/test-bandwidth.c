@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What resctrl counts, from trees as machines show them: two caches on a node, groups, numbers that are not there. */
+/* resctrl's counters, from trees as machines have them: two caches on a node, groups, missing numbers. */
 
 #include "probe-test.h"
 
@@ -41,7 +41,7 @@ static Topology *make_machine(Bench *b)
     return topology;
 }
 
-/* Finds and counts anew. */
+/* Finds the counters anew and reads them. */
 static int look(const Bench *b, const Topology *topology, Bandwidth *ret)
 {
     int r;
@@ -60,7 +60,7 @@ static void test_domains(void **state)
 
     topology = make_machine(&b);
 
-    /* Not mounted; and mounted by a processor that counts something else. */
+    /* Not mounted; then mounted, but on a processor that counts something else. */
     assert_int_equal(look(&b, topology, &before), -ENOENT);
     put(&b, "sys/fs/resctrl/mon_data/mon_L3_00/llc_occupancy", "4096\n");
     assert_int_equal(look(&b, topology, &before), -ENOENT);
@@ -69,7 +69,8 @@ static void test_domains(void **state)
     put_group(&b, ".", 1, "Unavailable", "Unavailable");
     put_group(&b, ".", 16, "5000", "5000");
     put_group(&b, ".", 17, "7", "Error");
-    /* A group for control counts what is in its groups for monitoring; those of the root are not those below it. */
+    /* A control group counts what its monitoring groups count. The root's monitoring groups are not among the
+     * control groups. */
     put_group(&b, "jobs", 0, "100", "50");
     put_group(&b, "jobs", 1, "1", "1");
     put_group(&b, "jobs/mon_groups/one", 0, "60", "50");
@@ -93,7 +94,7 @@ static void test_domains(void **state)
     assert_true(bandwidth_local_known(&before.domains[0]) && !bandwidth_local_known(&before.domains[3]) &&
                 !bandwidth_local_known(&before.domains[1]));
 
-    /* Half a second later: a domain more, and one of which a group is new. */
+    /* Half a second later: one domain more, and one with a new group. */
     put_group(&b, ".", 0, "3000", "1800");
     put_group(&b, ".", 1, "9", "9");
     put_group(&b, ".", 16, "9000", "9000");
@@ -107,7 +108,7 @@ static void test_domains(void **state)
     assert_int_equal(rate.domains[1].cache, 17);
     assert_int_equal(rate.domains[1].total_bytes, 20);
 
-    /* A counter that began anew; counted again where it was found before. */
+    /* A counter that restarted; read again where it was found before. */
     assert_int_equal(look(&b, topology, &before), 0);
     put_group(&b, ".", 0, "1", "1");
     assert_int_equal(bandwidth_count(b.root_fd, &after, 4), 0);
@@ -115,13 +116,13 @@ static void test_domains(void **state)
     assert_int_equal(rate.n, 3);
     assert_int_equal(rate.domains[0].cache, 1);
 
-    /* More groups than anybody wants to pay for. */
+    /* More groups than the limit allows. */
     assert_int_equal(bandwidth_count(b.root_fd, &after, 3), 0);
     assert_int_equal(bandwidth_count(b.root_fd, &after, 2), -E2BIG);
     bench_close(&b);
 }
 
-/* Of all caches of a node, when each is of it alone. */
+/* The sum over all caches of a node, if each belongs to this node alone. */
 static void test_of_node(void **state)
 {
     BandwidthDomain domains[] = {
@@ -137,7 +138,7 @@ static void test_of_node(void **state)
     topology = make_machine(&b);
     assert_true(bandwidth_of_node(&rate, topology, 0, &bytes));
     assert_int_equal(bytes, 11);
-    assert_false(bandwidth_of_node(&rate, topology, 1, &bytes)); /* one of its two is not known */
+    assert_false(bandwidth_of_node(&rate, topology, 1, &bytes)); /* one of its two caches is not known */
     shared = test_machine("pack:1 l3:1 group:2 [numa] core:2 pu:1");
     assert_int_equal(shared->n_llcs, 1);
     assert_int_equal(shared->n_nodes, 2);

@@ -28,7 +28,7 @@ static void test_parse(void **state)
     expect_paths("11:cpuset:/batch\n4:cpuacct,cpu:/c\n1:name=systemd:/\n", "/c", "/batch");
     expect_paths("4:cpuacct:/no\n3:xcpuset:/no\n2:cpusets:/no\n", "/", "/");
 
-    /* Hybrid: with systemd the unified tree has the names; without anybody it is empty. */
+    /* Hybrid: with systemd, names are in the unified tree; without a manager that tree is empty. */
     expect_paths("3:cpuset:/\n1:name=systemd:/u.service\n0::/u.service\n", "/u.service", "/");
     expect_paths("9:name=systemd:/\n3:cpuset:/half\n1:cpu:/worker\n0::/\n", "/worker", "/half");
     expect_paths("9:name=systemd:/\n0::/\n", "/", "/");
@@ -136,9 +136,9 @@ static void test_cpuset(void **state)
 {
     expect_cpuset("debian12", "/", "0-3");
     expect_cpuset("debian12", "/system.slice/confined.service", "0-1");
-    expect_cpuset("debian12", "/system.slice/confined.service/worker/x", "0-1"); /* upwards */
+    expect_cpuset("debian12", "/system.slice/confined.service/worker/x", "0-1"); /* found further up */
     expect_cpuset("debian12", "/not/there", "0-3");
-    expect_cpuset("debian12", "/system.slice/confined.service/../..", "0-3"); /* not ours to follow */
+    expect_cpuset("debian12", "/system.slice/confined.service/../..", "0-3"); /* not to be followed */
     expect_cpuset("debian12", "/../../..", "0-3");
     expect_cpuset("debian12", "/..", "0-3");
     expect_cpuset("hybrid", "/half/deeper", "0-1");
@@ -146,7 +146,7 @@ static void test_cpuset(void **state)
     expect_cpuset("linux-v14", "/batch", "2-3"); /* without effective_cpus */
     expect_cpuset("cpusetfs", "/", "0-3");
     expect_cpuset("cpusetfs", "/batch", "2-3");
-    expect_cpuset("cpusetfs", "/batch/job", "2-3"); /* upwards, from one that says nothing */
+    expect_cpuset("cpusetfs", "/batch/job", "2-3"); /* found further up, from one without a list */
     expect_cpuset("cpusetfs", "/old", "1");
     expect_cpuset("bare", "/", NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Processes that are counted at the same time, with the real perf_event_open(2), by software events. */
+/* Counting several processes at the same time, with the real perf_event_open(2), by software events. */
 
 #include "probe-test.h"
 
@@ -54,7 +54,7 @@ static void test_several(void **state)
     assert_false(counting_look(counting, 1, &news));
 }
 
-/* Without misses it is not known who waits for memory. */
+/* Without misses it is not known which threads wait for memory. */
 static void test_no_misses(void **state)
 {
     ProgressEvents events = faults;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Idle times of /proc/stat, and the busy time that is made of them. */
+/* Idle times in /proc/stat, and the busy time computed from them. */
 
 #include "base/util.h"
 #include "kernel/cpu-times.h"
@@ -48,7 +48,7 @@ static void test_parse_bad(void **state)
             fail_msg("taken: '%s'", bad[i]);
 }
 
-/* An idle CPU is exactly idle, however the ticks fall on the steps of the counter. */
+/* An idle CPU is exactly idle, however ticks fall on the steps of the counter. */
 static void test_idle_is_zero(void **state)
 {
     static const uint64_t intervals[] = {100 * MSEC, 109 * MSEC,  101 * MSEC + 7,
@@ -67,7 +67,8 @@ static void test_idle_is_zero(void **state)
         }
 }
 
-/* A CPU that is always as busy: late by less than two steps, and nothing is lost or made up over time. */
+/* A CPU with a constant load: the result lags by less than two steps, and over time nothing is lost or
+ * invented. */
 static void test_busy_adds_up(void **state)
 {
     for (uint64_t percent = 0; percent <= 100; percent++) {
@@ -100,7 +101,7 @@ static void test_worked_example(void **state)
                          rows[i].busy * MSEC);
 }
 
-/* iowait may go back; that is not negative busy time, nor a busy spell later. */
+/* iowait may decrease, which gives neither negative busy time nor a busy period later. */
 static void test_counter_goes_back(void **state)
 {
     CpuBusy busy = {0};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What changes between discoveries, in made-up trees. */
+/* What changes between discoveries, in synthetic trees. */
 
 #include "probe-test.h"
 
-/* Enough passes that every process has had its turn of the rolling look. */
+/* Enough passes for every process to have its turn in the rolling check. */
 static void discover_all(Bench *b)
 {
     for (int i = 0; i < 8; i++)
@@ -41,7 +41,7 @@ static void test_asked_once(void **state)
     assert_int_equal(b.n_asked, 3 + 9 + 3);
 }
 
-/* exec() and a move to another cgroup are a new question. */
+/* After exec() and after a move to another cgroup the policy is asked again. */
 static void test_identity_changes(void **state)
 {
     CLEANUP(bench_close) Bench b = bench_make();
@@ -62,7 +62,7 @@ static void test_identity_changes(void **state)
     assert_int_equal(b.n_asked, 3);
     assert_string_equal(bench_process(&b, 100)->unit, "b.service");
 
-    /* Also of one that is in already: its new name is seen at once. */
+    /* The same holds for a process in the World: its new name is seen at once. */
     put_process(&b, &(FakeTask){.pid = 100, .comm = "other", .cgroup = "/b.slice/b.service"});
     bench_discover(&b);
     assert_int_equal(b.n_asked, 4);
@@ -70,7 +70,8 @@ static void test_identity_changes(void **state)
     assert_string_equal(bench_task(&b, 100, 100)->comm, "other");
 }
 
-/* Whatever its number, a process that was met between fork and exec is known by its program at the next discovery. */
+/* Whatever its PID, a process that was seen between fork and exec is known by its program at the next
+ * discovery. */
 static void test_met_before_exec(void **state)
 {
     CLEANUP(bench_close) Bench b = bench_make();
@@ -89,7 +90,7 @@ static void test_met_before_exec(void **state)
     assert_int_equal(b.world->n_processes, 8);
 }
 
-/* Seen in several passes before it calls exec(2), and all the same not only in its turn. */
+/* A process that was seen in several passes before exec(2) is still checked outside its turn. */
 static void test_long_before_exec(void **state)
 {
     CLEANUP(bench_close) Bench b = bench_make();
@@ -102,7 +103,7 @@ static void test_long_before_exec(void **state)
         put_process(&b, &(FakeTask){.pid = pid, .comm = "sh"});
     bench_discover(&b);
     bench_discover(&b);
-    assert_int_equal(b.n_asked, 16); /* the command line may have come behind the name */
+    assert_int_equal(b.n_asked, 16); /* the command line may have changed after the name */
     for (pid = 100; pid < 108; pid++)
         put_process(&b, &(FakeTask){.pid = pid, .comm = "java"});
     b.decision = PROBE_DECISION_TAKE;
@@ -187,14 +188,14 @@ static void test_threads_come_and_go(void **state)
     assert_int_equal(b.world->n_tasks, 1);
 
     put_process(&b, &(FakeTask){.pid = 100, .n_threads = 3});
-    put_thread(&b, &(FakeTask){.pid = 100, .tid = 90, .n_threads = 3}); /* numbers have wrapped around */
+    put_thread(&b, &(FakeTask){.pid = 100, .tid = 90, .n_threads = 3}); /* TIDs have wrapped around */
     put_thread(&b, &(FakeTask){.pid = 100, .tid = 120, .n_threads = 3});
     bench_discover(&b);
     assert_int_equal(b.world->n_tasks, 3);
     assert_int_equal(b.world->tasks[0].tid, 90);
     assert_int_equal(b.world->tasks[2].tid, 120);
 
-    /* One goes, another comes: as many as before. The next sample misses the one. */
+    /* One thread ends, another begins: their number is unchanged. The next sample notices the missing one. */
     take_away(&b, "proc/100/task/120");
     put_thread(&b, &(FakeTask){.pid = 100, .tid = 130, .n_threads = 3});
     bench_task(&b, 100, 120)->gone = true;
@@ -219,13 +220,13 @@ static void test_tid_is_reused(void **state)
     bench_start(&b, NULL);
     bench_discover(&b);
     put_thread(&b, &(FakeTask){.pid = 100, .tid = 101, .n_threads = 2, .start = 7, .comm = "new"});
-    bench_discover(&b); /* a start time of 5 is gone */
+    bench_discover(&b); /* start time 5 is gone */
     bench_discover(&b);
     assert_int_equal(bench_task(&b, 100, 101)->start_ticks, 7);
     assert_string_equal(bench_task(&b, 100, 101)->comm, "new");
 }
 
-/* No policy wants it (now): it stays until our masks are off it. */
+/* The policy does not want the process now: it stays until the daemon's masks are removed. */
 static void dismiss(ProbeDecision decision)
 {
     CLEANUP(bench_close) Bench b = bench_make();
@@ -270,7 +271,7 @@ static void test_process_numbers(void **state)
     b.except_decision = PROBE_DECISION_LATER;
     bench_discover(&b);
     assert_int_equal(b.last.cpu_permille, 0);
-    put_process(&b, &(FakeTask){.pid = 100, .ticks = 650}); /* 1.5 s in one */
+    put_process(&b, &(FakeTask){.pid = 100, .ticks = 650}); /* 1.5 s in one second */
     b.except_decision = PROBE_DECISION_TAKE;
     bench_discover(&b);
     assert_int_equal(b.last.cpu_permille, 1500);
@@ -286,7 +287,7 @@ static void test_hotplug(void **state)
     hwloc_bitmap_t reserved = hwloc_bitmap_alloc();
 
     put(&b, "sys/devices/system/cpu/isolated", "3\n");
-    put_process(&b, &(FakeTask){.pid = 100, .mask = "0-2"}); /* as isolcpus= leaves everybody */
+    put_process(&b, &(FakeTask){.pid = 100, .mask = "0-2"}); /* the mask that isolcpus= leaves to all tasks */
     hwloc_bitmap_set(reserved, 0);
     bench_start(&b, &(ProbeOptions){.reserved = reserved});
     hwloc_bitmap_free(reserved);
@@ -327,8 +328,8 @@ static void test_own_cpuset_changes(void **state)
     assert_false(probe_topology_changed(b.probe));
 }
 
-/* A CPU that comes while a topology is loaded is not in it, and the Probe made after that must not take it for
- * known. */
+/* A CPU that comes online while a topology is loaded is not in it, and a Probe made afterwards must not take
+ * it for known. */
 static void test_cpus_change_before_a_new_probe(void **state)
 {
     CLEANUP(bench_close) Bench b = bench_make();
@@ -337,7 +338,7 @@ static void test_cpus_change_before_a_new_probe(void **state)
     put(&b, "sys/devices/system/cpu/online", "0-1\n");
     bench_start(&b, NULL);
     put(&b, "sys/devices/system/cpu/online", "0-2\n");
-    assert_true(probe_topology_changed(b.probe)); /* here the topology is loaded, of three CPUs */
+    assert_true(probe_topology_changed(b.probe)); /* loads the topology, with three CPUs */
     put(&b, "sys/devices/system/cpu/online", "0-3\n");
     before = b.probe;
     b.world = world_free(b.world);
@@ -348,7 +349,7 @@ static void test_cpus_change_before_a_new_probe(void **state)
     assert_false(probe_topology_changed(b.probe));
 }
 
-/* A World of its own is filled anew, and the old one's descriptors are given back. */
+/* A new World is filled from the start, and the old one's descriptors are closed. */
 static void test_world_is_replaced(void **state)
 {
     CLEANUP(bench_close) Bench b = bench_make();
@@ -368,7 +369,7 @@ static void test_world_is_replaced(void **state)
     assert_false(bench_task(&b, 200, 200)->fresh);
 }
 
-/* Whoever forks all day leaves nothing behind. */
+/* Processes that are forked all day leave nothing behind. */
 static void test_no_growth(void **state)
 {
     CLEANUP(bench_close) Bench b = bench_make();
@@ -420,7 +421,7 @@ static void test_newcomers(void **state)
     bench_discover(&b);
     assert_false(probe_newcomers(b.probe));
 
-    /* Who begins between the glance and the listing is new at the next glance. */
+    /* A process that begins between the glance and the listing is new at the next glance. */
     glance(&b, "1.20 0.18 0.12 2/80 117\n");
     put(&b, "proc/loadavg", "1.20 0.18 0.12 2/80 118\n");
     bench_discover(&b);
@@ -429,12 +430,12 @@ static void test_newcomers(void **state)
     bench_discover(&b);
     assert_false(probe_newcomers(b.probe));
 
-    /* Four CPUs, and one of the five is who asks. */
+    /* Four CPUs. One of the five runnable tasks is the one that reads the file. */
     glance(&b, "1.20 0.18 0.12 4/80 117\n");
     assert_true(probe_room(b.probe, b.world, 0));
     glance(&b, "1.20 0.18 0.12 5/80 117\n");
     assert_false(probe_room(b.probe, b.world, 0));
-    /* Three more wait for one of the CPUs that are taken. */
+    /* Three of the runnable tasks wait for CPUs that others use. */
     glance(&b, "1.20 0.18 0.12 7/80 117\n");
     assert_true(probe_room(b.probe, b.world, 3));
     glance(&b, "1.20 0.18 0.12 8/80 117\n");
@@ -443,7 +444,7 @@ static void test_newcomers(void **state)
     assert_false(probe_newcomers(b.probe));
     assert_false(probe_room(b.probe, b.world, 0));
 
-    /* Looked at ten times a second, it stays open. */
+    /* It is read ten times a second, so it stays open. */
     put(&b, "proc/loadavg", "1.20 0.18 0.12 2/80 119\n");
     take_away(&b, "proc/loadavg");
     probe_glance(b.probe);
@@ -464,7 +465,7 @@ static void assert_born(const Bench *b, const char *expected)
     assert_string_equal(text, expected);
 }
 
-/* Each process once, whether or not anybody wants it; but for kernel threads. */
+/* Each process is reported once, whether or not a policy wants it, except kernel threads. */
 static void test_born(void **state)
 {
     CLEANUP(bench_close) Bench b = bench_make();
@@ -482,7 +483,7 @@ static void test_born(void **state)
     bench_discover(&b);
     assert_born(&b, "90/2000 102/2000 ");
 
-    /* One whose number is used again is another one as soon as that is seen. */
+    /* A process with a reused PID is another one, as soon as that is seen. */
     b.decision = PROBE_DECISION_TAKE;
     put_process(&b, &(FakeTask){.pid = 103, .start = 2000});
     bench_discover(&b);
@@ -494,7 +495,7 @@ static void test_born(void **state)
     assert_born(&b, "103/3000 ");
 }
 
-/* What is read in every discovery stays open, and is read anew. */
+/* Files that are read in every discovery stay open, and are read anew. */
 static void test_lists_of_cpus_stay_open(void **state)
 {
     CLEANUP(bench_close) Bench b = bench_make();
@@ -515,7 +516,8 @@ static void test_lists_of_cpus_stay_open(void **state)
     assert_false(b.world->cpus[3].online);
 }
 
-/* The listing of /proc is used again while no number is given out, but not for long; who has ended is found without. */
+/* The listing of /proc is reused while no new PID is assigned, but not for long. Processes that have ended
+ * are found without it. */
 static void test_listed_when_somebody_began(void **state)
 {
     CLEANUP(bench_close) Bench b = bench_make();
@@ -536,7 +538,7 @@ static void test_listed_when_somebody_began(void **state)
         bench_discover(&b);
         assert_int_equal(b.world->n_processes, 2);
     }
-    bench_discover(&b); /* without being told */
+    bench_discover(&b); /* without a new PID */
     assert_int_equal(b.world->n_processes, 3);
     take_away(&b, "proc/100");
     bench_discover(&b);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Rounds beside the event loop, of the kernel's own faults, from files. */
+/* Rounds outside the event loop, of the kernel's own faults, from files. */
 
 #include "probe-test.h"
 #include "probe/memory/evidence-crew.h"
@@ -62,7 +62,7 @@ static int add(pid_t pid)
     return add_of(pid, 0);
 }
 
-/* What was found. */
+/* What look() found. */
 typedef struct Found {
     EvidenceReport report;
     uint64_t faults;
@@ -93,7 +93,7 @@ static Found look(pid_t pid)
     return found;
 }
 
-/* Waits for so many rounds, or for the end. */
+/* Waits for that many rounds, or for the end. */
 static Found wait_rounds(pid_t pid, uint64_t n)
 {
     Found found;
@@ -130,8 +130,8 @@ static void test_rounds(void **state)
     assert_int_equal(poll(&news, 1, 0), 1);
 }
 
-/* Processes of one user that cannot be read, as many as there are threads, keep those of another waiting no longer
- * than their own. */
+/* As many processes of one user as there are threads cannot be read. They do not hold up those of another
+ * user. */
 static void test_user_hangs(void **state)
 {
     char path[64];
@@ -158,7 +158,7 @@ static void test_user_hangs(void **state)
     }
 }
 
-/* What is told between two rounds counts from the last one on: one that would be an hour away is made at once. */
+/* A new period counts from the last round: a round that would be an hour away is made at once. */
 static void test_period(void **state)
 {
     EvidenceNow now = {.period_usec = UINT64_C(3600) * 1000000, .cpu_permille = 1000};
@@ -180,7 +180,7 @@ static void test_period(void **state)
     assert_true(wait_rounds(500, n + 3).report.n_rounds >= n + 3);
 }
 
-/* Who is looked at seldom is looked at at once when its pages were moved. */
+/* A process with long intervals is examined at once when its pages were moved. */
 static void test_moved(void **state)
 {
     EvidenceNow now = {.period_usec = UINT64_MAX / 4, .cpu_permille = 1000};
@@ -208,20 +208,20 @@ static void test_over(void **state)
     found = wait_rounds(600, 1);
     assert_int_equal(found.report.outcome, EVIDENCE_E_GONE);
     assert_false(found.touches);
-    /* It is told, once. */
+    /* It is reported, once. */
     assert_int_equal(poll(&news, 1, 60000), 1);
     evidence_crew_clear(crew);
     assert_int_equal(poll(&news, 1, 0), 0);
     assert_int_equal(evidence_crew_drop(crew, 600), 0);
     assert_int_equal(evidence_crew_drop(crew, 600), -ENOENT);
     assert_int_equal(evidence_crew_look(crew, 600, look_at, &found), -ENOENT);
-    /* At once, whether or not the old one has been cleared away. */
+    /* At once, whether or not the old one has been removed. */
     put_member(600);
     assert_int_equal(add(600), 0);
     assert_int_equal(wait_rounds(600, 1).report.outcome, 0);
 }
 
-/* A process that keeps its reader waiting does not keep the others. */
+/* A process that blocks its reader does not delay others. */
 static void test_hangs(void **state)
 {
     char path[128];
@@ -243,7 +243,7 @@ static void test_hangs(void **state)
     } while (r != -EAGAIN);
     assert_int_equal(evidence_crew_drop(crew, 500), 0);
     assert_int_equal(wait_rounds(501, 1).report.outcome, 0);
-    /* It lets go. */
+    /* The reader continues. */
     fd = open(path, O_WRONLY | O_CLOEXEC);
     assert_true(fd >= 0);
     (void)close(fd);

@@ -38,7 +38,7 @@ static void test_choice(void **state)
     expect(&machine, EVIDENCE_MAX, "write");
     expect(&machine, EVIDENCE_KERNEL, "kernel");
 
-    /* What the kernel finds out says nothing of blocks. */
+    /* The kernel's faults do not tell about blocks. */
     machine.abilities[EVIDENCE_WRITE] = (EvidenceAbility){.why_not = "not permitted"};
     expect(&machine, EVIDENCE_MAX, "kernel; not write: not permitted");
     expect(&machine, EVIDENCE_WRITE, "residency; not write: not permitted");
@@ -94,7 +94,7 @@ static void test_detection(void **state)
     assert_int_equal(evidence_detect(b.root_fd, false, &machine), 0);
     expect(&machine, EVIDENCE_KERNEL,
            "residency; not kernel: the kernel's NUMA balancing is off (kernel.numa_balancing)");
-    /* Tiering alone. */
+    /* Tiering only. */
     put(&b, "proc/sys/kernel/numa_balancing", "2\n");
     assert_int_equal(evidence_detect(b.root_fd, false, &machine), 0);
     expect(&machine, EVIDENCE_KERNEL,
@@ -106,7 +106,7 @@ static void test_detection(void **state)
     put_sched("self", -1, 0, 0, 0);
     assert_int_equal(evidence_detect(b.root_fd, false, &machine), 0);
     assert_int_equal(evidence_choose(&machine, EVIDENCE_MAX), EVIDENCE_KERNEL);
-    /* It is switched; what else works is not tried again. */
+    /* Balancing is switched; other kinds that work are not tried again. */
     machine.abilities[EVIDENCE_WRITE].works = true;
     for (int i = 0; i < 2; i++) {
         put(&b, "proc/sys/kernel/numa_balancing", i == 0 ? "0\n" : "1\n");
@@ -162,7 +162,7 @@ static void test_kernel_faults(void **state)
     assert_int_equal(touches_thread_class(thread), BUDDY_CLASS_PRIVATE);
     assert_int_equal(touches_thread(touches, 500)->preferred.i, -1);
 
-    /* Threads come and go; what cannot be understood leaves a thread as it was. */
+    /* Threads come and go. An unreadable file leaves a thread as it was. */
     take_away(&b, "proc/500/task/500");
     put_member(502);
     put(&b, "proc/500/task/501/sched", "nonsense\n");
@@ -178,7 +178,7 @@ static void test_kernel_faults(void **state)
     assert_int_equal(evidence_round(session, &now, &round), EVIDENCE_E_GONE);
 }
 
-/* Another process has the number now; and kinds that cannot be begun. */
+/* Another process has the PID now; and kinds that cannot be started. */
 static void test_refused(void **state)
 {
     EvidenceSession *session = NULL;
@@ -194,9 +194,7 @@ static void test_refused(void **state)
     assert_int_equal(evidence_begin(&machine, EVIDENCE_KERNEL, &target, &session), EVIDENCE_E_GONE);
 }
 
-/*
- * Whose soft-dirty bits
- */
+/* Who uses the soft-dirty bits */
 
 #define DIRTY   (1ULL << 55)
 #define PRESENT (1ULL << 63)
@@ -216,7 +214,7 @@ static void test_watch_before(void **state)
 {
     const uint64_t clean[] = {DIRTY, DIRTY, DIRTY | PRESENT, DIRTY}, stack[] = {0}, cleared[] = {PRESENT};
 
-    /* Pages are of 4096 bytes in the numbers below. */
+    /* The numbers below assume pages of 4096 bytes. */
     if (sysconf(_SC_PAGESIZE) != 4096)
         skip();
     put(&b, "maps",
@@ -243,7 +241,7 @@ static void test_watch_meanwhile(void **state)
     assert_int_equal(hint_watch_meanwhile(b.root_fd, written, 0), 0);
     assert_int_equal(hint_watch_meanwhile(b.root_fd, written, 3), 0);
     assert_int_equal(hint_watch_meanwhile(b.root_fd, written, 4), 1);
-    /* Six of seven are not seven of eight; what is not there says nothing. */
+    /* Six of seven are less than seven of eight. Pages that are not present do not count. */
     assert_int_equal(hint_watch_meanwhile(b.root_fd, written, 7), 0);
     assert_int_equal(hint_watch_meanwhile(b.root_fd, written + 3, 6), 0);
 }

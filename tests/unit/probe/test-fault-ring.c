@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Records of a ring, written the way the kernel does. */
+/* Records in a ring, written as the kernel writes them. */
 
 #include "base/util.h"
 #include "probe/hints/fault-ring.h"
@@ -87,7 +87,7 @@ static void test_samples(void **state)
     expect_end();
 }
 
-/* At every place of the ring, so that every member of a record is cut at its end once. */
+/* At every place in the ring, so that its end cuts every member of a record once. */
 static void test_wraps(void **state)
 {
     FaultSample sample;
@@ -156,7 +156,7 @@ static void test_bad(void **state)
     expect_bad();
     head = SIZE + 8; /* overrun */
     expect_bad();
-    tail = 8; /* behind the head */
+    tail = 8; /* after the head */
     expect_bad();
 }
 

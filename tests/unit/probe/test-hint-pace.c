@@ -5,7 +5,7 @@
 #include "probe/hints/pace.h"
 #include "unit-test.h"
 
-/* 2.5 ms of a process that uses two CPUs may be spent 25 times a second, of one that uses a half six times. */
+/* A process that uses two CPUs can pay 2.5 ms 25 times a second; one that uses half a CPU, six times. */
 static void test_rest(void **state)
 {
     assert_int_equal(hint_pace_rest_usec(0, 1000), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The child of the trial holds nothing of its parent's, and does not outlive it. */
+/* The trial's child holds nothing of its parent's, and does not outlive the parent. */
 
 #include "probe-test.h"
 
@@ -15,10 +15,10 @@
 
 typedef struct Shared {
     pid_t child;
-    int signal; /* it gets when its parent ends */
+    int signal; /* that it gets when its parent ends */
 } Shared;
 
-/* Tells by its standard input that it is there, and stays. */
+/* Reports through its standard input that it runs, and stays. */
 static void be_child(Shared *shared, pid_t parent)
 {
     hint_trial_detach(parent);
@@ -40,7 +40,7 @@ static void be_parent(Shared *shared, const char *path, int said)
     (void)close(said);
     if (fork() == 0)
         be_child(shared, self);
-    (void)close(STDIN_FILENO); /* who waits for a child that failed hears of its end */
+    (void)close(STDIN_FILENO); /* if the child failed, the reader sees the end of the file */
     for (;;)
         (void)pause();
 }
@@ -62,7 +62,7 @@ static void test_parent_is_killed(void **state)
         be_parent(shared, path, said[1]);
     (void)close(said[1]);
     assert_int_equal(read(said[0], &byte, 1), 1);
-    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), -1); /* its parent's */
+    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), -1); /* held by its parent */
 
     assert_int_equal(kill(parent, SIGKILL), 0);
     assert_int_equal(waitpid(parent, &status, 0), parent);
@@ -78,7 +78,7 @@ static void test_parent_is_killed(void **state)
     assert_int_equal(munmap(shared, sizeof(*shared)), 0);
 }
 
-/* Killed between fork(2) and the child's first call: the child has another parent by then. */
+/* The parent was killed between fork(2) and the child's first call: the child has another parent by then. */
 static void test_parent_is_gone(void **state)
 {
     pid_t other = getppid(), child = fork();
@@ -93,7 +93,8 @@ static void test_parent_is_gone(void **state)
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/* It works without what it closes: whatever there is to be said of this machine, a child was made and has said it. */
+/* The trial works without what it closes: whatever its result on this machine, a child was made and reported
+ * it. */
 static void test_outcome(void **state)
 {
     HintTrial trial;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A process of more threads than a pass goes through: sixteen at a time here, of new ones two. */
+/* A process with more threads than a pass reads: here sixteen at a time, and two of the new ones. */
 
 #include "probe-test.h"
 
@@ -19,7 +19,7 @@ static void make(Bench *b, const ProbeOptions *how)
     bench_start(b, how);
 }
 
-/* All that is left; returns in how many steps. */
+/* Reads all that is left. Returns the number of steps. */
 static size_t go_on(Bench *b)
 {
     size_t n = 0;
@@ -59,7 +59,7 @@ static void test_discovery(void **state)
     assert_false(probe_unfinished(b.probe));
 }
 
-/* Threads end and are born between two steps: the next discovery has the right number again. */
+/* Threads end and begin between two steps: the next discovery has the right number again. */
 static void test_change_between(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
@@ -83,7 +83,7 @@ static void test_change_between(void **state)
     (void)bench_task(&b, 100, 151);
 }
 
-/* The process ends in the middle. */
+/* The process ends halfway. */
 static void test_end_between(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
@@ -99,7 +99,7 @@ static void test_end_between(void **state)
     assert_int_equal(b.world->n_tasks, 1);
 }
 
-/* Of two, one after the other. */
+/* Two such processes, one after the other. */
 static void test_two(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
@@ -113,7 +113,7 @@ static void test_two(void **state)
     assert_int_equal(b.world->n_tasks, N_THREADS + 11);
 }
 
-/* MaxTasks= is said, and the directory is not read over and over. */
+/* Exceeding MaxTasks= is reported, and the directory is not read again and again. */
 static void test_limit(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
@@ -122,7 +122,7 @@ static void test_limit(void **state)
     few.max_tasks = 20;
     make(&b, &few);
     discover(&b);
-    assert_int_equal(b.world->n_tasks, 1 + 10); /* half: there is room for others */
+    assert_int_equal(b.world->n_tasks, 1 + 10); /* half: leaves room for others */
     bench_discover(&b);
     assert_false(probe_unfinished(b.probe));
     assert_int_equal(probe_statistics(b.probe)->n_over_limit, N_THREADS + 1 - 11);
@@ -136,7 +136,7 @@ static uint64_t reads_of_sample(Bench *b)
     return probe_statistics(b->probe)->n_reads - before;
 }
 
-/* So many in each tick, all in turn; and quiet ones after a discovery. Besides, stat of those that wait. */
+/* A batch in each tick, all in turn; after a discovery also quiet ones. In addition, stat of those that wait. */
 static void test_sampling(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
@@ -158,7 +158,7 @@ static void test_sampling(void **state)
     assert_true(bench_task(&b, 100, 149)->run_permille > 0);
 }
 
-/* Without descriptors each is dearer. */
+/* Without open descriptors each thread costs more. */
 static void test_sampling_unkept(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
@@ -173,7 +173,7 @@ static void test_sampling_unkept(void **state)
         assert_false(b.world->tasks[i].fresh);
 }
 
-/* Masks that are ours are read in turn, and somebody else's is seen within as many discoveries as that takes. */
+/* The daemon's masks are read in turn. A foreign mask is seen within that many discoveries. */
 static void test_masks(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};

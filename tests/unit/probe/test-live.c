@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* This machine's own /proc, with children of this test as the only ones taken. */
+/* This machine's own /proc, with only children of this test taken. */
 
 #include "base/time.h"
 #include "kernel/procstat.h"
@@ -34,7 +34,7 @@ static Child child_start(void)
     }
     assert_true(child.pid > 0);
     (void)close(fds[0]);
-    assert_int_equal(read(child.fd, &byte, 1), 1); /* it is ready */
+    assert_int_equal(read(child.fd, &byte, 1), 1); /* the child is ready */
     return child;
 }
 
@@ -87,7 +87,7 @@ static void test_exit(void **state)
     assert_int_equal(b.world->n_tasks, 0);
 }
 
-/* The kernel's mask and the one read are the same; a change by hand is seen. */
+/* The mask read equals the kernel's, and a change by hand is seen. */
 static void test_repinned(void **state)
 {
     CLEANUP(child_stop) Child child = {0};
@@ -116,7 +116,7 @@ static void test_repinned(void **state)
     assert_true(hwloc_bitmap_isequal(task->allowed, own));
     hwloc_bitmap_free(own);
 
-    task->original = task->allowed; /* as if it was ours */
+    task->original = task->allowed; /* as if the daemon had set it */
     task->hands = TASK_HANDS_FREE;
     bench_discover(&b);
     assert_int_equal(bench_task(&b, child.pid, child.pid)->hands, TASK_HANDS_FREE);
@@ -130,7 +130,7 @@ static void test_repinned(void **state)
     assert_int_equal(hwloc_bitmap_weight(bench_task(&b, child.pid, child.pid)->allowed), 1);
 }
 
-/* Whoever takes everybody still gets neither the kernel's threads nor himself. */
+/* A policy that takes all processes still gets neither kernel threads nor the daemon itself. */
 static void test_never_taken(void **state)
 {
     CLEANUP(child_stop) Child child = child_start();

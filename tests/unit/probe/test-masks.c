@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Whose hands are on a thread, by its mask. */
+/* Eligibility of a thread by its mask. */
 
 #include "probe-test.h"
 
-/* All of a process's masks are looked at in each of these small worlds. */
+/* Every mask of a process is read in these small worlds. */
 static void put_mask(Bench *b, pid_t pid, const char *mask)
 {
     put_thread(b, &(FakeTask){.pid = pid, .tid = pid, .mask = mask});
@@ -15,7 +15,7 @@ static CpuMask mask(Bench *b, const char *list)
     return test_mask(b->world->pool, list);
 }
 
-/* As if we had confined the process to node 0. */
+/* As if the daemon had confined the process to node 0. */
 static void confine(Bench *b, pid_t pid, const char *home)
 {
     Group *group = &b->world->groups[bench_process(b, pid)->group.i];
@@ -52,7 +52,7 @@ static void test_foreign(void **state)
     assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FREE);
 }
 
-/* Those of newcomers only. */
+/* Only masks of newcomers. */
 static void test_newcomers(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
@@ -88,7 +88,7 @@ static void test_repinned(void **state)
     assert_list(bench_task(&b, 100, 100)->original, "0-3");
     assert_true(bench_process(&b, 100)->yielded);
 
-    /* For good, whatever comes. */
+    /* For good, whatever happens. */
     put_mask(&b, 100, "0-1");
     bench_discover(&b);
     bench_sample(&b);
@@ -96,7 +96,7 @@ static void test_repinned(void **state)
     assert_true(bench_process(&b, 100)->yielded);
 }
 
-/* Opening the mask to the whole cpuset by hand is a re-pinning as well. */
+/* Widening the mask by hand to the whole cpuset is a foreign pin as well. */
 static void test_repinned_wide(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
@@ -108,7 +108,7 @@ static void test_repinned_wide(void **state)
     assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_REPINNED);
 }
 
-/* But before Linux 6.2 the kernel does that, also when no cpuset has other CPUs than before. */
+/* Before Linux 6.2 the kernel itself does that, even when no cpuset has changed its CPUs. */
 static void test_reset_by_old_kernel(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
@@ -126,7 +126,8 @@ static void test_reset_by_old_kernel(void **state)
     assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_REPINNED);
 }
 
-/* Neither does it give a CPU back that was offline when a mask was set, be it by us. Later ones do. */
+/* Nor do these kernels give back a CPU that was offline when a mask was set, even by the daemon. Later
+ * kernels do. */
 static void test_cpu_was_away(void **state)
 {
     static const struct {
@@ -141,7 +142,7 @@ static void test_cpu_was_away(void **state)
         put(&b, "proc/sys/kernel/osrelease", "%s", cases[i].release);
         put_mask(&b, 100, "0-1,3");
         bench_discover(&b);
-        assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FOREIGN); /* it was not away */
+        assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FOREIGN); /* CPU 3 was not offline */
         put(&b, "sys/devices/system/cpu/online", "0-1,3\n");
         assert_true(probe_topology_changed(b.probe));
         bench_discover(&b);
@@ -156,7 +157,7 @@ static void test_cpu_was_away(void **state)
     }
 }
 
-/* What the kernel makes of a mask when the cpuset or the CPUs change is nobody's doing. */
+/* What the kernel makes of a mask when the cpuset or the online CPUs change is nobody's wish. */
 static void test_cpuset_changes(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
@@ -164,7 +165,7 @@ static void test_cpuset_changes(void **state)
     make(&b);
     confine(&b, 100, "0-1");
     put(&b, "sys/fs/cgroup/app.slice/cpuset.cpus.effective", "1-3\n");
-    put_mask(&b, 100, "1-3"); /* before Linux 6.2: the whole of it */
+    put_mask(&b, 100, "1-3"); /* before Linux 6.2: the whole cpuset */
     bench_discover(&b);
     assert_list(bench_process(&b, 100)->cpuset, "1-3");
     assert_list(bench_task(&b, 100, 100)->allowed, "1-3");
@@ -172,8 +173,8 @@ static void test_cpuset_changes(void **state)
     assert_false(bench_process(&b, 100)->yielded);
 }
 
-/* The kernel says what a cpuset leaves before it has cut masks, which may be seen a pass later. Longer it does not
- * take. */
+/* The kernel reports the CPUs of a cpuset before it has cut masks, which may be seen one pass later, but no
+ * more than that. */
 static void test_mask_after_cpuset(void **state)
 {
     for (int later = 0; later < 2; later++) {
@@ -213,7 +214,7 @@ static void test_mask_after_cpuset_and_newcomers(void **state)
     }
 }
 
-/* A mask that follows a new cpuset may be read before it. */
+/* A mask that follows a new cpuset may be read before the cpuset is. */
 static void test_mask_before_cpuset(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
@@ -225,7 +226,7 @@ static void test_mask_before_cpuset(void **state)
     put(&b, "sys/fs/cgroup/app.slice/cpuset.cpus.effective", "1-3\n");
     bench_discover(&b);
     assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FREE);
-    /* Whom somebody pinned stays pinned. */
+    /* A thread that somebody pinned stays pinned. */
     put_mask(&b, 100, "2");
     bench_discover(&b);
     put(&b, "sys/fs/cgroup/app.slice/cpuset.cpus.effective", "2-3\n");
@@ -233,7 +234,7 @@ static void test_mask_before_cpuset(void **state)
     assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FOREIGN);
 }
 
-/* And we may have been refused a mask of CPUs that it had left. */
+/* The daemon may also have been refused a mask of CPUs that the cpuset no longer had. */
 static void test_denied_until_cpuset_changes(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
@@ -251,14 +252,14 @@ static void test_denied_until_cpuset_changes(void **state)
     }
 }
 
-/* The same when it was moved to another cgroup, which is not looked at in every pass. */
+/* The same when it was moved to another cgroup, which is not checked in every pass. */
 static void test_cgroup_changes(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
 
     make(&b);
     put(&b, "sys/fs/cgroup/small.slice/cpuset.cpus.effective", "1\n");
-    for (int i = 0; i < 8; i++) { /* at every place in the roll */
+    for (int i = 0; i < 8; i++) { /* at every place in the rolling check */
         confine(&b, 100, "0-1");
         bench_task(&b, 100, 100)->original = mask(&b, "0-3");
         put(&b, "proc/100/cgroup", "0::/app.slice/app.service\n");
@@ -282,7 +283,7 @@ static void test_cpus_change(void **state)
     make(&b);
     confine(&b, 100, "0-1");
     put(&b, "sys/devices/system/cpu/online", "0,2-3\n");
-    bench_discover(&b); /* the mask still says 0-1, and is cut to what is online */
+    bench_discover(&b); /* the mask still is 0-1, cut to the online CPUs */
     assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FREE);
     assert_list(bench_task(&b, 100, 100)->allowed, "0");
     put(&b, "sys/devices/system/cpu/online", "0-3\n");
@@ -292,8 +293,8 @@ static void test_cpus_change(void **state)
     assert_false(bench_process(&b, 100)->yielded);
 }
 
-/* Threads born under a mask of ours are ours, also under one with a lent CPU; other narrow masks are somebody's
- * wish. */
+/* Threads created under one of the daemon's masks are free, also under one with a lent CPU. Other narrow
+ * masks are somebody's wish. */
 static void test_inherited(void **state)
 {
     static const struct {
@@ -319,7 +320,7 @@ static void test_inherited(void **state)
     }
 }
 
-/* One lent CPU, not two. */
+/* One lent CPU is accepted, two are not. */
 static void test_inherited_with_lent_cpu(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
@@ -334,13 +335,13 @@ static void test_inherited_with_lent_cpu(void **state)
     assert_int_equal(bench_task(&b, 100, 102)->hands, TASK_HANDS_FOREIGN);
 }
 
-/* Where threads live on one node each, new ones begin with that of the thread that made them. */
+/* Where threads are confined to one node each, new threads begin with the mask of their creator. */
 static void test_inherited_from_a_node(void **state)
 {
     static const struct {
         pid_t tid;
         const char *mask;
-        TaskHands hands[2]; /* while nobody lives apart, and then */
+        TaskHands hands[2]; /* before any thread has a node, and after */
     } rows[] = {
         {101, "2-3", {TASK_HANDS_FOREIGN, TASK_HANDS_FREE}},
         {102, "0,2-3", {TASK_HANDS_FOREIGN, TASK_HANDS_FREE}}, /* with a lent CPU */
@@ -363,7 +364,7 @@ static void test_inherited_from_a_node(void **state)
     }
 }
 
-/* A child process has the mask of its parent's group. */
+/* A child process inherits the mask of its parent's group. */
 static void test_inherited_by_child(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
@@ -377,7 +378,7 @@ static void test_inherited_by_child(void **state)
     assert_int_equal(bench_task(&b, 201, 201)->hands, TASK_HANDS_FOREIGN);
 }
 
-/* A mask that cannot be read: no action, even if all else can (I10). */
+/* A mask that cannot be read means no action, even if all else can be read (I10). */
 static void test_unreadable(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Who else decides about CPUs and memory, in made-up trees. */
+/* Other programs that decide about CPUs and memory, in synthetic trees. */
 
 #include "probe-test.h"
 
@@ -19,7 +19,7 @@ static void test_none(void **state)
     CLEANUP(bench_close) Bench b = bench_make();
     Neighbours found;
 
-    /* As the kernel writes them when there is nothing. */
+    /* What the kernel writes when nothing is set. */
     put(&b, "proc/sys/kernel/numa_balancing", "0\n");
     put(&b, "sys/devices/system/cpu/isolated", "\n");
     put(&b, "sys/devices/system/cpu/nohz_full", "(null)\n");
@@ -70,7 +70,7 @@ static void test_name_of_the_scheduler(void **state)
     assert_string_equal(read_all(&b).of[NEIGHBOUR_SCHED_EXT].detail, "rusty");
 }
 
-/* It gathers nobody where what a process has is never small enough. */
+/* The kernel gathers no processes if no working set is ever small enough. */
 static void test_caches(void **state)
 {
     CLEANUP(bench_close) Bench b = bench_make();
@@ -100,14 +100,14 @@ static void test_daemons(void **state)
         CLEANUP(bench_close) Bench b = bench_make();
 
         put(&b, rows[i].path, "%s", rows[i].text);
-        /* Its number outlived it, and then somebody else got it. */
+        /* The PID file outlived the program, and then the PID was reused. */
         assert_false(read_all(&b).of[rows[i].kind].present);
         put(&b, "proc/812/comm", "other\n");
         assert_false(read_all(&b).of[rows[i].kind].present);
         put(&b, "proc/812/comm", "%s\n", rows[i].comm);
         assert_true(read_all(&b).of[rows[i].kind].present);
         assert_string_equal(read_all(&b).of[rows[i].kind].detail, "pid 812");
-        /* Any user may have that name, and the number. */
+        /* Any user may have a process with that name and PID. */
         if (geteuid() != 0)
             continue;
         assert_int_equal(fchownat(b.root_fd, "proc/812/comm", 65534, 65534, 0), 0);

@@ -43,7 +43,7 @@ static void test_bound(void **state)
 
 static void test_files(void **state)
 {
-    /* Programs and libraries are the page cache's; what was written of them is not, wherever the pages are. */
+    /* Pages of programs and libraries belong to the page cache. Written pages do not, wherever they are. */
     assert_int_equal(
         numa_maps_add(&maps, "55f5d70bc000 default file=/usr/bin/cat mapped=5 N0=5 kernelpagesize_kB=4"), 0);
     assert_int_equal(maps.bytes[0], 0);
@@ -54,7 +54,7 @@ static void test_files(void **state)
         0);
     assert_int_equal(maps.bytes[0], 4 * KB);
     assert_int_equal(maps.bytes[1], 4 * KB);
-    /* What a file is called says nothing. */
+    /* The name of a file does not matter. */
     assert_int_equal(
         numa_maps_add(&maps, "7f2c0 default file=/x/memfd:\\040N9=9 mapped=9 N0=9 kernelpagesize_kB=4"), 0);
     assert_int_equal(maps.bytes[0], 4 * KB);
@@ -161,7 +161,7 @@ static int read_text(const char *text, size_t len, NumaMaps *ret)
     return r;
 }
 
-/* Megabytes, so that lines lie across the pieces in every way. */
+/* Megabytes, so that lines are split between reads in every way. */
 static void test_long(void **state)
 {
     CLEANUP_FREE char *text = NULL;
@@ -178,15 +178,15 @@ static void test_long(void **state)
     for (int i = 0; i < 3; i++)
         assert_int_equal(sums.bytes[i], 10000 * 4 * KB);
 
-    /* What is cut off is not the whole. */
+    /* A text that is cut off is incomplete. */
     assert_int_equal(read_text(text, size - 1, &sums), -EINVAL);
     assert_int_equal(read_text(text, 0, &sums), -ESRCH);
     memset(text, 'a', size);
     assert_int_equal(read_text(text, size, &sums), -EINVAL);
 }
 
-/* Of this very process, whatever the machine: the sum grows by what is there. The kernel touches it, because with a
- * sanitizer our own writing would touch as much again, or several times as much, elsewhere. */
+/* This very process, on any machine: the sum grows by what is mapped. The kernel touches the memory, because
+ * with a sanitizer the test's own writing would touch as much again elsewhere, or several times as much. */
 static void test_self(void **state)
 {
     const size_t size = 8 << 20;

@@ -13,8 +13,8 @@
 
 #define N_PAGES 200U
 
-/* In place of instructions, pages that are touched for the first time; in place of cycles, those of them that are read
- * from a disk, of which there is none; and in place of misses, the others. */
+/* First touches of pages stand in for instructions. Those that are read from a disk, of which there are none,
+ * stand in for cycles, and the others for misses. */
 static const ProgressEvents faults = {
     .type = PERF_TYPE_SOFTWARE,
     .instructions = PERF_COUNT_SW_PAGE_FAULTS,
@@ -50,13 +50,13 @@ static void work(void)
 static void test_counts(void **state)
 {
     CLEANUP(progress_free_p) Progress *progress = NULL;
-    const pid_t tids[] = {getpid(), INT32_MAX}; /* of whom one is not there */
+    const pid_t tids[] = {getpid(), INT32_MAX}; /* the second does not exist */
     size_t before = n_open();
     ProgressCounts first, second;
     int r = progress_begin(&faults, tids, 2, &progress);
 
     if (r == -EACCES || r == -EPERM || r == -ENOSYS)
-        skip(); /* a sandbox that forbids it to everybody */
+        skip(); /* a sandbox that forbids it to all */
     assert_int_equal(r, 0);
     assert_int_equal(n_open(), before + 3);
     work();

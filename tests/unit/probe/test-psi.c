@@ -47,7 +47,7 @@ static void test_parse_bad(void **state)
 
         if (psi_parse(bad[i], &psi) != -EINVAL)
             fail_msg("taken: '%s'", bad[i]);
-        assert_true(psi.has_full); /* untouched */
+        assert_true(psi.has_full); /* unchanged */
     }
 }
 
@@ -68,7 +68,7 @@ static void test_trigger(void **state)
     CLEANUP_CLOSE int root_fd = root_open("/");
     CLEANUP_CLOSE int fd = -1;
 
-    /* An unprivileged process gets windows of whole 2 s only (and none before Linux 6.5). */
+    /* An unprivileged process gets only windows of whole 2 s (and none before Linux 6.5). */
     fd = psi_trigger(root_fd, "proc/pressure/cpu", 500000, 2000000);
     if (fd == -ENOENT || fd == -EOPNOTSUPP || fd == -EACCES || fd == -EPERM || fd == -EROFS ||
         fd == -EINVAL) {
@@ -76,7 +76,7 @@ static void test_trigger(void **state)
         skip();
     }
     assert_true(fd >= 0);
-    /* More stall than the window is long is refused: this is a trigger, not any file. */
+    /* A stall longer than the window is refused: this is a trigger, not any file. */
     assert_int_equal(psi_trigger(root_fd, "proc/pressure/cpu", 3000000, 2000000), -EINVAL);
     assert_int_equal(psi_trigger(root_fd, "proc/pressure/none", 500000, 2000000), -ENOENT);
 }

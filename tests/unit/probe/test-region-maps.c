@@ -69,11 +69,11 @@ static void test_describe(void **state)
     assert_false(regions.list[0].bound);
     assert_true(regions.list[1].bound);
     assert_int_equal(regions.list[2].kind, REGION_KIND_HUGETLB);
-    assert_int_equal(regions.list[2].resident_bytes, 0x800000); /* never more than there is */
+    assert_int_equal(regions.list[2].resident_bytes, 0x800000); /* never more than the region has */
     assert_false(regions.list[3].bound);
     assert_int_equal(regions.list[3].resident_bytes, 0);
 
-    /* local is somebody's choice, too; only default is nobody's. */
+    /* "local" is a chosen policy, too; only "default" is none. */
     assert_int_equal(region_maps_describe(&regions, "1000000 local"), 0);
     assert_true(regions.list[0].bound);
 

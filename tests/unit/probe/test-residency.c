@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* When the memory of whom is looked at, and what becomes of it. */
+/* When residency is measured, of which processes, and with what result. */
 
 #include "probe-test.h"
 
@@ -93,7 +93,7 @@ static void test_known_at_once(void **state)
     assert_true(probe_statistics(b.probe)->memory_cpu_nsec > 0);
 }
 
-/* First at once, then whenever the age has doubled, then every ten seconds. */
+/* At once, then whenever the age has doubled, then every ten seconds. */
 static void test_pace(void **state)
 {
     static const unsigned at[] = {0, 1, 2, 4, 8, 16, 26, 36, 46};
@@ -113,7 +113,7 @@ static void test_pace(void **state)
     assert_int_equal(n, ARRAY_SIZE(at));
 }
 
-/* Where nobody's memory is wanted, nothing is read and nothing is known. */
+/* If no policy wants residency, nothing is read and nothing is known. */
 static void test_not_wanted(void **state)
 {
     CLEANUP(bench_close) Bench b = make();
@@ -143,7 +143,7 @@ static void test_wanted_no_more(void **state)
     assert_false(b.world->nodes[0].free_known);
 }
 
-/* What cannot be read is not known, and costs no more than a try every ten seconds. */
+/* Memory that cannot be read is not known, and costs no more than a try every ten seconds. */
 static void test_unreadable(void **state)
 {
     CLEANUP(bench_close) Bench b = make();
@@ -166,7 +166,7 @@ static void test_unreadable(void **state)
     bench_discover(&b);
     assert_non_null(bench_process(&b, 101)->node_bytes);
 
-    /* And what was known is known no more when it no longer can be read, or makes no sense. */
+    /* Known residency is dropped when it can no longer be read, or makes no sense. */
     put(&b, "proc/100/numa_maps", "nonsense\n");
     for (int i = 0; i < 10; i++)
         bench_discover(&b);
@@ -181,7 +181,7 @@ static unsigned wants_again(void *userdata, const World *world, const Process *p
     return PROBE_MEMORY_NODES | (process->pid == b->except ? PROBE_MEMORY_AGAIN : 0);
 }
 
-/* What is out of date is looked at, due or not. */
+/* Outdated residency is measured again, due or not. */
 static void test_again(void **state)
 {
     CLEANUP(bench_close) Bench b = make();
@@ -199,7 +199,7 @@ static void test_again(void **state)
     assert_int_equal(bench_process(&b, 101)->node_bytes[0], 12 * KB);
 }
 
-/* Who else moves memory, and who waits for some. */
+/* Whether the kernel moves memory, and how long tasks wait for memory. */
 static void test_memory_of_the_machine(void **state)
 {
     CLEANUP(bench_close) Bench b = make();
@@ -214,12 +214,12 @@ static void test_memory_of_the_machine(void **state)
     bench_discover(&b);
     assert_true(b.world->kernel_balances);
     assert_int_equal(b.world->memory_pressure_permille, 123);
-    put(&b, "proc/sys/kernel/numa_balancing", "2\n"); /* tiers */
+    put(&b, "proc/sys/kernel/numa_balancing", "2\n"); /* tiering */
     bench_discover(&b);
     assert_false(b.world->kernel_balances);
 }
 
-/* The kernel's groups are among what is shared, while it makes any. */
+/* The kernel's groups are part of what is shared, as long as it forms any. */
 static void test_kernel_groups(void **state)
 {
     CLEANUP(bench_close) Bench b = make();
@@ -249,7 +249,7 @@ static void test_kernel_groups(void **state)
     assert_null(bench_process(&b, 100)->shared);
 }
 
-/* exec(2): another program has other memory, and waits for it otherwise. */
+/* exec(2): another program has other memory, and waits for it differently. */
 static void test_other_program(void **state)
 {
     CLEANUP(bench_close) Bench b = make();
@@ -272,14 +272,14 @@ static void test_other_program(void **state)
     assert_int_equal(bench_process(&b, 100)->traffic_mb, 0);
 }
 
-/* Who reads where the memory of process 100 lies waits until there is an answer: five pages on node 1. */
+/* Blocks readers of the residency of process 100 until there is an answer: five pages on node 1. */
 static void hang(Bench *b)
 {
     take_away(b, "proc/100/numa_maps");
     assert_int_equal(mkfifoat(b->root_fd, "proc/100/numa_maps", 0600), 0);
 }
 
-/* And whoever asks again need not wait. */
+/* Answers. Later reads do not block. */
 static void answer(Bench *b)
 {
     static const char maps[] = "7f00 default anon=5 N1=5 kernelpagesize_kB=4\n";
@@ -290,7 +290,8 @@ static void answer(Bench *b)
     put(b, "proc/100/numa_maps", "%s", maps);
 }
 
-/* One that hangs is not known; the others are, and the discovery goes on. What comes late is taken then. */
+/* The residency of a blocked process is not known. Others are, and the discovery continues. A late answer is
+ * used then. */
 static void test_hangs(void **state)
 {
     CLEANUP(bench_close) Bench b = make();
@@ -312,7 +313,7 @@ static void test_hangs(void **state)
     assert_int_equal(bench_process(&b, 100)->node_bytes[1], 20 * KB);
 }
 
-/* Who is new need not wait for the next discovery; who is not, must. */
+/* A new process need not wait for the next discovery; a known one must. */
 static void test_catch_up(void **state)
 {
     CLEANUP(bench_close) Bench b = make();
@@ -323,7 +324,7 @@ static void test_catch_up(void **state)
     bench_discover(&b);
     assert_true(bench_process(&b, 100)->memory_awaited);
     answer(&b);
-    bench_sample(&b); /* that of the discovery */
+    bench_sample(&b); /* the discovery's own sample */
     assert_true(bench_process(&b, 100)->memory_awaited);
     do {
         (void)usleep(1000);
@@ -353,7 +354,7 @@ static void test_waits(void **state)
     assert_int_equal(residency_wait_usec(60 * SEC, UINT64_MAX, 1e9), 86400 * SEC);
 }
 
-/* Whatever they cost, all of them together keep to their share. */
+/* Whatever the reads cost, all together keep to their share. */
 static void test_share(void **state)
 {
     uint64_t costs[200], seed = 1;

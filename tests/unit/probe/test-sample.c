@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Loads over several ticks, in made-up trees. */
+/* Loads over several ticks, in synthetic trees. */
 
 #include "base/time.h"
 #include "probe-test.h"
@@ -24,7 +24,7 @@ static void test_task_loads(void **state)
 
     make(&b, NULL);
     put_schedstat(&b, 100, 100, 5000, 300);
-    bench_sample(&b); /* a reading of its own says nothing */
+    bench_sample(&b); /* a single reading tells nothing */
     assert_true(bench_task(&b, 100, 100)->fresh);
     assert_int_equal(bench_task(&b, 100, 100)->run_permille, 0);
     assert_int_equal(b.world->tick, 1);
@@ -50,8 +50,9 @@ static void test_task_loads(void **state)
     assert_int_equal(b.world->groups[0].run_permille, 100);
 }
 
-/* A machine that sleeps: counters may have gone on where the clock did not, and a virtual machine that was stopped
- * has it the other way round. One tick shows no more than a CPU can do, and the next one is right again. */
+/* A suspended machine: counters may have continued while the clock did not, or the other way round in a
+ * virtual machine that was stopped. One tick shows no more than a CPU can do, and the next one is right
+ * again. */
 static void test_suspended(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
@@ -83,7 +84,7 @@ static void test_suspended(void **state)
     assert_int_equal(t->wait_permille, 250);
 }
 
-/* A failed reading takes the hands off for as long as it fails, and what comes back is what was there (I10). */
+/* While readings fail, the thread is not eligible. What returns afterwards is what was there before (I10). */
 static void test_failed_reading(void **state)
 {
     static const char *const bad[] = {"garbage\n", "", "123", "1 2\n"};
@@ -102,7 +103,8 @@ static void test_failed_reading(void **state)
         assert_int_equal(bench_task(&b, 100, 101)->hands, TASK_HANDS_FREE);
     }
 
-    /* Counters that go back are somebody else's: not a load, and hands off until they make sense. */
+    /* Counters that go back belong to another thread: this is not a load, and the thread is not eligible
+     * until they make sense. */
     put_schedstat(&b, 100, 101, 5, 5);
     bench_sample(&b);
     assert_int_equal(bench_task(&b, 100, 101)->hands, TASK_HANDS_UNKNOWN);
@@ -137,7 +139,7 @@ static uint64_t own_usec(void)
     return (uint64_t)ran.tv_sec * USEC_PER_SEC + (uint64_t)ran.tv_nsec / NSEC_PER_USEC;
 }
 
-/* What the daemon itself runs keeps no CPU from being idle. */
+/* What the daemon itself runs does not make a CPU busy. */
 static void test_own_time_is_not_busy(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
@@ -148,7 +150,7 @@ static void test_own_time_is_not_busy(void **state)
     while (cpu < 4 && !CPU_ISSET(cpu, &before))
         cpu++;
     if (cpu == 4)
-        skip(); /* the CPUs of this machine that we may use are not those of the captured one */
+        skip(); /* the CPUs this test may use are not those of the captured machine */
     CPU_ZERO(&one);
     CPU_SET(cpu, &one);
     assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
@@ -170,7 +172,7 @@ static void put_cpu_schedstat(Bench *b, uint64_t run_msec, uint64_t wait_msec)
         (unsigned long long)run_msec, (unsigned long long)wait_msec);
 }
 
-/* Nanoseconds where they are right; but a lone spinner, which never leaves its CPU, is not taken for idle. */
+/* Nanoseconds where they are right. A lone spinner, which never leaves its CPU, is not taken for idle. */
 static void test_cpu_busy_from_both(void **state)
 {
     CLEANUP(bench_close) Bench b = bench_make();
@@ -195,7 +197,7 @@ static void test_cpu_busy_from_both(void **state)
     assert_int_equal(b.world->cpus[0].wait_permille, 0);
 
     put_cpus(&b, 1016, 1010, 1010, 1010);
-    put_cpu_schedstat(&b, 1337, 80); /* its time comes all at once, when it is idle again */
+    put_cpu_schedstat(&b, 1337, 80); /* its time is added all at once, when the CPU is idle again */
     bench_sample(&b);
     assert_in_range(b.world->cpus[0].busy_permille, 0, 200);
 }
@@ -215,7 +217,7 @@ static void test_cpu_times_unreadable(void **state)
     assert_false(b.world->partial);
 }
 
-/* Without /proc/schedstat the threads seen on a CPU say how long is waited for it. */
+/* Without /proc/schedstat, waiting for a CPU is computed from the threads last seen on it. */
 static void test_wait_of_threads(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
@@ -238,7 +240,7 @@ static void test_wait_of_threads(void **state)
     assert_false(b.world->cpus[3].wait_known);
 }
 
-/* Who does not wait keeps the CPU it was seen on. */
+/* A thread that does not wait keeps the CPU it was last seen on. */
 static void test_last_cpu_is_not_read_for_nothing(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
@@ -255,7 +257,8 @@ static void test_last_cpu_is_not_read_for_nothing(void **state)
     assert_int_equal(probe_statistics(b.probe)->n_reads - n_reads, 2);
 }
 
-/* Where it runs is looked at once after a full discovery: how much of its memory is local depends on it. */
+/* Once after a full discovery, the CPU of a running thread is read: how much of its memory is local depends
+ * on it. */
 static void test_last_cpu_of_runners(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
@@ -271,7 +274,7 @@ static void test_last_cpu_of_runners(void **state)
     bench_sample(&b);
     assert_int_equal(bench_task(&b, 100, 101)->last_cpu.i, 3);
 
-    /* Not of who sleeps. */
+    /* Not for a sleeping thread. */
     put_thread(&b, &(FakeTask){.pid = 100, .tid = 101, .n_threads = 2, .cpu = 2});
     put_schedstat(&b, 100, 101, 202, 0);
     bench_discover(&b);
@@ -279,7 +282,7 @@ static void test_last_cpu_of_runners(void **state)
     assert_int_equal(bench_task(&b, 100, 101)->last_cpu.i, 3);
 }
 
-/* Nor is that of who waits while all CPUs are busy: nothing can be lent. */
+/* Nor for a waiting thread when all CPUs are busy: nothing can be lent. */
 static void test_last_cpu_is_not_read_on_a_full_machine(void **state)
 {
     CLEANUP(bench_close) Bench b = bench_make();
@@ -294,7 +297,7 @@ static void test_last_cpu_is_not_read_on_a_full_machine(void **state)
     put_schedstat(&b, 100, 100, 50, 50);
     put_schedstat(&b, 100, 101, 50, 50);
     n_reads = probe_statistics(b.probe)->n_reads;
-    bench_sample(&b); /* no CPU was idle since */
+    bench_sample(&b); /* no CPU has been idle since */
     assert_int_equal(probe_statistics(b.probe)->n_reads - n_reads, 2);
 
     put_cpus(&b, 1008, 1000, 1000, 1000);
@@ -305,7 +308,7 @@ static void test_last_cpu_is_not_read_on_a_full_machine(void **state)
     assert_int_equal(probe_statistics(b.probe)->n_reads - n_reads, 4);
 }
 
-/* Reading stat for it shows that the number is another thread's now. */
+/* Reading stat for this shows that the TID belongs to another thread now. */
 static void test_tid_is_reused(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
@@ -348,7 +351,7 @@ static void test_quiet(void **state)
     assert_int_equal(bench_task(&b, 100, 100)->run_permille, 0);
     assert_int_equal(bench_task(&b, 100, 100)->run_ewma_permille, 0);
 
-    /* A discovery makes it due; its load is over all the time since it was read last, 1.2 s. */
+    /* A discovery makes it due. Its load is over the whole time since its last reading, 1.2 s. */
     bench_discover(&b);
     bench_sample(&b);
     assert_int_equal(probe_statistics(b.probe)->n_quiet, 0);
@@ -404,7 +407,7 @@ static void test_descriptor_limit(void **state)
     assert_int_equal(bench_task(&b, 100, 100)->run_permille, 500);
     assert_int_equal(bench_task(&b, 100, 101)->run_permille, 600);
 
-    /* The one that is opened each time is seen to be gone. */
+    /* A thread whose file is opened each time is seen to be gone. */
     take_away(&b, "proc/100/task/101");
     bench_sample(&b);
     assert_true(bench_task(&b, 100, 101)->gone);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* P9: a real process that has a region for each reason to be left out or to be looked at all the same, read from this
- * machine's own /proc. Only the time is made up. */
+/* P9, completing scans: a real process that has a region for each reason to skip it or to scan it all the
+ * same, read from this machine's own /proc. Only the time is simulated. */
 
 #include "probe-test.h"
 
@@ -16,14 +16,14 @@
 
 #define SIZE (UINT64_C(8) << 20)
 
-/* A child that maps one more region when it gets a byte, and says where. */
+/* A child that maps one more region for each byte it gets, and returns its address. */
 typedef struct Child {
     pid_t pid;
     int dir_fd;
     int order_fd, answer_fd;
 } Child;
 
-/* Memory between two guards: it has no neighbour that it could be one mapping with. */
+/* Memory between two guards, so that it cannot be merged with a neighbour. */
 static char *map_apart(int protection)
 {
     char *address = mmap(NULL, 3 * SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -105,7 +105,7 @@ static void look_done(Look *look)
     scan_window_done(&look->window);
 }
 
-/* Sanitizers reserve terabytes, which a scan takes its time for. */
+/* Sanitizers reserve terabytes, which a scan takes long for. */
 #define VAST (UINT64_C(1) << 30)
 
 static void drop_vast(MemoryRegions *regions)
@@ -150,7 +150,7 @@ static bool bind_to_node_0(char *address)
     return syscall(SYS_mbind, address, SIZE, MPOL_BIND, &mask, 64, 0) == 0;
 }
 
-/* How often a region gets a reason in a step of its own. */
+/* How often a region gets a reason in a step by itself. */
 static uint32_t reasons_of(const Look *look, uint64_t address, ScanReason reason)
 {
     MemoryRegion *region = regions_find(&look->regions, address);
@@ -167,7 +167,7 @@ static uint32_t reasons_of(const Look *look, uint64_t address, ScanReason reason
     return n;
 }
 
-/* What never is looked at, by its nature. */
+/* Regions that are never scanned, by their nature. */
 static void test_nature(void **state)
 {
     char *guard = map_apart(PROT_NONE), *bound = map_apart(PROT_READ | PROT_WRITE),
@@ -203,7 +203,7 @@ static void test_nature(void **state)
     (void)munmap(plain - SIZE, 3 * SIZE);
 }
 
-/* What is looked at at one time and not at another. */
+/* Regions that are scanned at some times and not at others. */
 static void test_time(void **state)
 {
     CLEANUP(child_stop) Child child = child_start();
@@ -223,7 +223,7 @@ static void test_time(void **state)
     assert_true(covers(&look.window, used));
     assert_false(covers(&look.window, idle) || covers(&look.window, young));
 
-    /* By force, in windows that the region does not fit in: a part now, a part in the next step. */
+    /* By force, in windows smaller than the region: a part now, a part in the next step. */
     look.rules = (ScanRules){.window_bytes = SIZE / 4, .force_complete = true};
     do {
         look_step(&look, &child, SEC / 10);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the kernel's NUMA balancing says of a thread. */
+/* What the kernel's NUMA balancing reports for a thread. */
 
 #include "base/util.h"
 #include "kernel/sched-numa.h"
@@ -43,7 +43,7 @@ static void test_file(void **state)
     assert_int_equal(numa.nodes[1].group_shared, 88);
 }
 
-/* A thread that has not been looked at yet, and balancing switched off. */
+/* A thread that has not been scanned yet, and balancing switched off. */
 static void test_nothing_known(void **state)
 {
     assert_int_equal(sched_numa_parse("x (1, #threads: 1)\nmm->numa_scan_seq  :  0\nnuma_pages_migrated : 0\n"
@@ -59,7 +59,7 @@ static void test_nothing_known(void **state)
     assert_int_equal(numa.n_nodes, 1);
 }
 
-/* A kernel without balancing, and a kernel thread, say nothing. */
+/* A kernel without balancing, and a kernel thread, report nothing. */
 static void test_without(void **state)
 {
     assert_int_equal(sched_numa_parse(HEAD, &numa), -ENOENT);
@@ -99,7 +99,7 @@ static void test_bad(void **state)
             fail_msg("not refused: %zu", i);
 }
 
-/* The longest name there is cannot pass for a line, wherever it is broken. */
+/* The longest possible name cannot pass for a line, wherever it is split. */
 static void test_names(void **state)
 {
     static const char *const lines[] = {SEQUENCE, PREFERRED, TOTAL, GROUP, NODE0};
@@ -108,7 +108,7 @@ static void test_names(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
         (void)snprintf(text, sizeof(text), "\n%.14s (1, #threads: 1)\n%s", lines[i],
                        SEQUENCE PREFERRED TOTAL GROUP NODE2);
-        /* Refused as a whole at worst, never believed. */
+        /* At worst it is refused as a whole; it is never believed. */
         if (sched_numa_parse(text, &numa) == 0) {
             assert_int_equal(numa.n_nodes, 1);
             assert_int_equal(numa.nodes[0].node, 2);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What stands where in /proc/schedstat, per version and number of fields. */
+/* The fields of /proc/schedstat, per version and number of fields. */
 
 #include "../temp-tree.h"
 #include "base/util.h"
@@ -41,7 +41,7 @@ static void test_field_counts(void **state)
 {
     CLEANUP(schedstat_done) Schedstat s = {0};
 
-    /* A patched 16 with seven fields more: the known ones stand where they did. */
+    /* A patched version 16 with seven more fields: the known fields stay in place. */
     assert_int_equal(parse("version 16\ntimestamp 1\ncpu3 1 2 3 4 5 6 77 88 9 10 11 12 13 14 15 16\n", &s),
                      0);
     assert_int_equal(s.cpus[0].cpu, 3);

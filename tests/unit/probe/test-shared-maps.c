@@ -32,7 +32,7 @@ static void test_kinds(void **state)
 
     for (size_t i = 0; i < ARRAY_SIZE(lines); i++)
         assert_int_equal(shared_maps_add(&maps, lines[i]), 0);
-    /* The heap is mapped twice, and more than a quarter. */
+    /* The heap is mapped twice, and is more than a quarter. */
     is(&maps, "0:1:9 0:1:12 0:1:1024+ 0:f:3 0:1a:77");
 }
 
@@ -55,7 +55,8 @@ static void test_bad(void **state)
     assert_int_equal(maps.n, 0);
 }
 
-/* Of more than can be kept it is the lowest, in whatever order they come: two that map the same keep the same. */
+/* If there are more than can be kept, the lowest are kept, in any order of lines: two processes that map the
+ * same keep the same. */
 static void test_many(void **state)
 {
     char line[128], text[2][SHARED_MAPS_TEXT_SIZE];
@@ -75,7 +76,7 @@ static void test_many(void **state)
     assert_string_equal(text[0], text[1]);
 }
 
-/* A probe that wants to know it, and nothing else. */
+/* A probe that wants this and nothing else. */
 
 static unsigned wants_shared(void *userdata, const World *world, const Process *process)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Files that stay open, in a made-up tree: there, what is gone can still be read from who kept it open. */
+/* Files that stay open, in a synthetic tree: there, a removed file can still be read through an open
+ * descriptor. */
 
 #include "probe/tasks/cgroup.h"
 #include "probe/tasks/stat-files.h"
@@ -45,7 +46,7 @@ static void test_kept(void **state)
     expect_read(&files, &b, 100, 100, NULL);
 }
 
-/* Who comes later takes the place, and both are read right. */
+/* The later file takes the place, and both are read correctly. */
 static void test_same_place(void **state)
 {
     CLEANUP(bench_close) Bench b = bench_make();
@@ -64,7 +65,7 @@ static void test_same_place(void **state)
     expect_read(&files, &b, 100, 0, "one\n");
 }
 
-/* A number that is used again: the descriptor says that its task is gone, and the path leads to the new one. */
+/* A reused PID: the descriptor says that its task is gone, and the path leads to the new task. */
 static void test_used_again(void **state)
 {
     CLEANUP(bench_close) Bench b = bench_make();
@@ -73,7 +74,7 @@ static void test_used_again(void **state)
     stat_files_init(&files);
     put(&b, "100/stat", "old\n");
     expect_read(&files, &b, 100, 0, "old\n");
-    put(&b, "100/stat", "%s", ""); /* nothing: no task has such a file */
+    put(&b, "100/stat", "%s", ""); /* empty: no task has such a file */
     take_away(&b, "100/stat");
     put(&b, "100/stat", "new\n");
     expect_read(&files, &b, 100, 0, "new\n");
@@ -98,7 +99,7 @@ static void test_cpuset(void **state)
     assert_true(kept >= 0);
     put(&b, "sys/fs/cgroup/a/cpuset.cpus.effective", "1\n");
     expect_cpuset(&b, "/a/b", &kept, "1");
-    /* It says nothing any more, so who does is looked for. */
+    /* It has no list any more, so the group above is used. */
     put(&b, "sys/fs/cgroup/a/cpuset.cpus.effective", "\n");
     expect_cpuset(&b, "/a/b", &kept, "0-3");
     take_away(&b, "sys/fs/cgroup/cpuset.cpus.effective");

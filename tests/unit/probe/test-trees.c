@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Captured trees: what is found in them, and that what cannot be read hurts nobody else. */
+/* Captured trees: what is found in them, and that an unreadable file affects no other task. */
 
 #include "probe-test.h"
 
@@ -46,7 +46,7 @@ static void test_processes(void **state)
     b.except_decision = PROBE_DECISION_TAKE;
     bench_discover(&b);
 
-    /* Kernel threads (2, 14) are never asked about. */
+    /* The policy is never asked about kernel threads (2, 14). */
     assert_int_equal(b.n_asked, 4);
     assert_int_equal(b.world->n_processes, 4);
     assert_int_equal(b.world->processes[0].pid, 1);
@@ -160,14 +160,14 @@ static void test_cut_and_vanished(void **state)
     assert_null(world_process(b.world, 130)); /* a zombie */
     assert_int_equal(probe_statistics(b.probe)->n_unparsable, 3);
 
-    /* Only the first thread of it has ended. */
+    /* Only its first thread has ended. */
     assert_non_null(bench_task(&b, 131, 132));
     /* One of its threads can be read. */
     assert_non_null(bench_task(&b, 122, 122));
     assert_null(world_task_by_tid(b.world, 122, 123));
     assert_null(world_task_by_tid(b.world, 122, 124));
 
-    /* Whose times cannot be read is left alone (I10); the others are as ever. */
+    /* Threads with unreadable times are left alone (I10); the others are as usual. */
     bench_sample(&b);
     bench_sample(&b);
     assert_int_equal(bench_task(&b, 113, 113)->hands, TASK_HANDS_UNKNOWN);
@@ -188,7 +188,7 @@ static void test_hybrid(void **state)
     assert_null(bench_process(&b, 400)->slice);
     assert_list(bench_process(&b, 400)->cpuset, "0-1");
     assert_int_equal(bench_task(&b, 400, 400)->hands, TASK_HANDS_FREE);
-    /* A mask of more CPUs than there are. */
+    /* A mask with more CPUs than exist. */
     assert_list(bench_task(&b, 401, 401)->allowed, "0-3");
     assert_int_equal(bench_task(&b, 401, 401)->hands, TASK_HANDS_FREE);
 }
@@ -237,7 +237,7 @@ static void test_max_tasks(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
 
-    /* 1, 812 and 950, and three of the eight threads of 900: half of what is left besides 1 and 812. */
+    /* 1, 812 and 950, and three of the eight threads of 900: half of what is left after 1 and 812. */
     bench_open(&b, "debian12", &(ProbeOptions){.max_tasks = 7});
     for (int i = 0; i < 10; i++) {
         bench_discover(&b);
