@@ -37,7 +37,7 @@ static inline int64_t engine_value(const SimResult *result, SimMetric metric)
     return sim_result_get(result, metric, SIZE_MAX);
 }
 
-/* The engine before its first event. Not to be copied. */
+/* The engine before its first event. It must not be copied. */
 static inline void engine_build(const SimSpec *spec, size_t variant, uint64_t seed, Engine *ret)
 {
     CLEANUP_FREE char *error = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Random machines with random workloads under random policies, as scenarios: what nobody thought of. */
+/* Random machines with random workloads under random policies, as scenarios, for cases nobody thought of. */
 
 #include "base/util.h"
 #include "sim/model/random.h"
@@ -66,8 +66,8 @@ static inline void random_policy(FILE *f, Random *random, uint32_t index, bool g
                   guarded ? "" : "MinGainPermille=0\nMinResidencySec=0\nPingPongSec=0\nSettleSec=0\n");
 }
 
-/* The scenario, malloc'd; NULL: memory is out. Without `guarded` no guard of P7 is in force. Up to twice as many
- * threads as CPUs. */
+/* The scenario, malloc'd; NULL: out of memory. Without `guarded` none of the guards (P7) applies. There are
+ * up to twice as many threads as CPUs. */
 static inline char *random_machine(uint64_t seed, bool guarded)
 {
     static const uint32_t nodes[] = {2, 2, 4, 4, 8}, cpus[] = {1, 2, 4, 8};
@@ -92,7 +92,7 @@ static inline char *random_machine(uint64_t seed, bool guarded)
         left -= MIN(left, n_processes * n_threads);
     }
     for (uint32_t i = 0; i < n; i++)
-        if (random_below(&random, 6)) /* others are nobody's to place */
+        if (random_below(&random, 6)) /* the others match no policy */
             random_policy(f, &random, i, guarded);
     (void)fprintf(f, "[Variant none]\nDaemon=no\n[Variant homes]\n");
     return fclose(f) == 0 ? text : NULL;

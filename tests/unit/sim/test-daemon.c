@@ -9,7 +9,7 @@ static const char ovl[] = "[Scenario]\nDurationSec=1s\n"
                           "[Workload w25]\nThreads=25\n[Workload w20]\nThreads=20\n"
                           "[Variant many]\nWorkloads=w25\n[Variant enough]\nWorkloads=w20\n";
 
-/* 25 spinners on 20 CPUs: 5 of them are overloaded from the second tick on; 20 spinners: none is. */
+/* With 25 spinners on 20 CPUs, 5 CPUs are overloaded from the second tick on. With 20 spinners, none is. */
 static void test_overload(void **state)
 {
     CLEANUP(sim_spec_free_p) SimSpec *spec = engine_parse(ovl);
@@ -44,7 +44,7 @@ static uint64_t used(const SimResult *result, size_t tick)
     return *sim_result_used(result, tick, 0) + *sim_result_used(result, tick, 1);
 }
 
-/* 12 spinners in a home of 8 CPUs beside 8 idle ones: 12 CPUs are used after three ticks in which they wait, and
+/* 12 spinners in a home of 8 CPUs beside 8 idle ones: after three ticks of waiting 12 CPUs are used, and
  * nothing moves any more. */
 static void test_steal(void **state)
 {
@@ -65,13 +65,14 @@ static void test_steal(void **state)
     }
 }
 
-/* Home of two nodes of four CPUs each, under policies that lend at once. */
+/* Homes on two nodes of four CPUs each, under policies that lend at once. */
 #define TWO_NODES "[Machine]\nSynthetic=pack:2 [numa] l3:1 core:4 pu:1\n"
 #define HOME(name, node)                                                                \
     "[Policy " name " Match]\nComm=" name "\n[Policy " name " Workload]\nMinAgeSec=0\n" \
     "[Policy " name " Placement]\nMode=fixed\nNodes=" node "\n[Policy " name " Limits]\nNiceTries=0\n"
 
-/* What b lent to a is taken back when b's own threads come, and they have their node for themselves after two ticks. */
+/* CPUs that b lent to a are recalled when b's own threads begin, which have their node for themselves after
+ * two ticks. */
 static void test_recall(void **state)
 {
     CLEANUP(sim_spec_free_p)
@@ -91,7 +92,7 @@ static void test_recall(void **state)
     }
 }
 
-/* Who has pinned itself is left alone, and so is who no policy wants. */
+/* Threads that pinned themselves are left alone, and so are those without a policy. */
 static void test_hands_off(void **state)
 {
     CLEANUP(sim_spec_free_p)
@@ -106,7 +107,7 @@ static void test_hands_off(void **state)
     assert_int_equal(sim_result_used(result, 15, 0)[0], 0);
 }
 
-/* Threads born after their process got a home are born in it. */
+/* Threads created after their process got a home start in it. */
 static void test_born_later(void **state)
 {
     CLEANUP(sim_spec_free_p)
@@ -123,7 +124,7 @@ static void test_born_later(void **state)
     }
 }
 
-/* Who begins is found in the next tick, and need not wait for a slow one. */
+/* A new process is found in the next tick, and need not wait for a slow one. */
 static void test_newcomers(void **state)
 {
     CLEANUP(sim_spec_free_p)
@@ -135,10 +136,10 @@ static void test_newcomers(void **state)
     assert_int_equal(*sim_result_used(result, 4, 0), 1000);
     assert_int_equal(*sim_result_used(result, 8, 0), 3000);
     assert_int_equal(engine_value(result, SIM_METRIC_HOMES),
-                     2); /* who is born in a home is noted to be there */
+                     2); /* a thread created in a home is recorded as being there */
 }
 
-/* A policy that asks for a size is asked again until the process has it. */
+/* A policy that requires a size is evaluated again until the process has it. */
 static void test_match_later(void **state)
 {
     CLEANUP(sim_spec_free_p)

@@ -15,7 +15,7 @@ static const char mixed[] =
     "[Policy p Match]\nComm=spin\nComm=burst\n[Policy p Workload]\nMinAgeSec=0\n"
     "[Policy p Placement]\nMode=fixed\nNodes=0\n[Policy p Limits]\nNiceTries=0\n";
 
-/* The same seed gives the same numbers, another one others. */
+/* The same seed gives the same numbers, another seed gives others. */
 static void test_repeatable(void **state)
 {
     CLEANUP(sim_spec_free_p) SimSpec *spec = engine_parse(mixed);
@@ -31,7 +31,7 @@ static void test_repeatable(void **state)
     assert_memory_not_equal(a->values, c->values, n);
 }
 
-/* What the parts add up to. */
+/* The sums of the parts. */
 static void test_sums(void **state)
 {
     CLEANUP(sim_spec_free_p) SimSpec *spec = engine_parse(mixed);
@@ -61,7 +61,7 @@ static void test_sums(void **state)
                    engine_value(result, SIM_METRIC_MOVES_CROSS_DAEMON);
         assert_int_equal(by_level, moves);
         assert_int_equal(by_cause, cross);
-        /* The pairs have done their 50 ms each: three senders' work, and what their receivers did. */
+        /* The pairs have done 50 ms each: the work of three senders, and what their receivers did. */
         assert_true(sim_result_get(result, SIM_METRIC_MAKESPAN_USEC, 3) > 100000);
         assert_int_equal(sim_result_get(result, SIM_METRIC_MAKESPAN_USEC, 0), 0);
     }
@@ -75,7 +75,7 @@ static int64_t value_of(const char *text, SimMetric metric, size_t workload)
     return sim_result_get(result, metric, workload);
 }
 
-/* Three spinners on one CPU get a third each, to a slice. */
+/* Three spinners on one CPU get a third each, within a slice. */
 static void test_fair(void **state)
 {
     static const char text[] = "[Scenario]\nDurationSec=3s\n[Machine]\nSynthetic=numa:1 l3:1 core:1 pu:1\n"
@@ -85,7 +85,7 @@ static void test_fair(void **state)
         assert_in_range(value_of(text, SIM_METRIC_RUN, w), 332, 335);
 }
 
-/* A thread that sleeps three quarters of the time gets all it wants beside one that never does. */
+/* A thread that sleeps three quarters of the time gets all it wants beside one that never sleeps. */
 static void test_sleeper(void **state)
 {
     static const char text[] = "[Scenario]\nDurationSec=10s\n[Machine]\nSynthetic=numa:1 l3:1 core:1 pu:1\n"
@@ -95,7 +95,7 @@ static void test_sleeper(void **state)
     assert_in_range(value_of(text, SIM_METRIC_RUN, SIZE_MAX), 999, 1000);
 }
 
-/* How long a thread works and pauses is a matter of the thread, not of who else runs. */
+/* How long a thread works and pauses depends on the thread only, not on others. */
 static void test_own_chance(void **state)
 {
 #define ALONE                                                                      \
@@ -130,7 +130,7 @@ static void test_remote(void **state)
     assert_int_equal(value_of(text, SIM_METRIC_LOCAL, SIZE_MAX), 0);
 }
 
-/* A node that is saturated by 8 threads: 16 of them, split as said, take 96, 120 and 192 seconds of a tenth. */
+/* A node that 8 threads saturate: 16 of them, split as given, take 96, 120 and 192 tenths of a second. */
 static int64_t split_makespan(unsigned a, unsigned b)
 {
     char text[512], second[192] = "";
@@ -156,8 +156,8 @@ static void test_bandwidth(void **state)
     assert_in_range(split_makespan(16, 0), 19100000, 19300000);
 }
 
-/* A thread that wants twice what its node has runs at half speed, also when half of the time another one runs that
- * wants nothing of it: what the node did not give then it does not give later. */
+/* A thread that wants twice its node's bandwidth runs at half speed, even when for half of the time another
+ * thread runs that wants none: bandwidth that was not used then is not available later. */
 static void test_bandwidth_in_turns(void **state)
 {
     static const char text[] =
@@ -177,7 +177,7 @@ static void test_pair(void **state)
     assert_in_range(value_of(text, SIM_METRIC_OPS, SIZE_MAX), 1000000 / 12, 1000000 / 10);
 }
 
-/* Whoever sends has an end, and so have those who receive, whenever they are born. */
+/* Senders have an end, and so have receivers, whenever they are created. */
 static void test_circles_end(void **state)
 {
     static const char *const more[] = {"Wake=group\nThreads=8\n", "Wake=group\nThreads=6\nForkSec=3ms\n",
@@ -223,7 +223,7 @@ static void test_bounds(void **state)
     assert_null(result);
 }
 
-/* Memory for the model itself has a limit too. */
+/* Memory of the model itself has a limit, too. */
 static void test_too_large(void **state)
 {
     CLEANUP(sim_spec_free_p)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Expectations: how they are read, and what they say about tables of numbers made up here. */
+/* Expectations: how they are read, and their verdicts on tables of numbers made here. */
 
 #include "../conf/conf-test.h"
 #include "sim/scenario/expect.h"
@@ -144,14 +144,14 @@ static void test_ratio(void **state)
     assert_true(v.held);
     assert_true(v.found.low == 230.0 / 130 && v.found.high == 2);
     assert_false(judge("Ratio", "makespan-usec none bound > 1.77", SIM_OVER_EVERY).held);
-    /* 1 / 0 is above any limit; 0 / 0 fulfils nothing. */
+    /* 1 / 0 is above any limit; 0 / 0 satisfies nothing. */
     assert_true(judge("Ratio", "lends lend none > 1000", SIM_OVER_EVERY).held);
     v = judge("Ratio", "lends none none <= 1000", SIM_OVER_EVERY);
     assert_int_equal(v.n_held, 0);
     assert_true(isnan(v.found.median));
 }
 
-/* A run that never ended is longer than any, whatever its number. */
+/* A run that never ended takes longer than any other, whatever its number. */
 static void test_order(void **state)
 {
     assert_true(judge("Order", "makespan-usec bound < none < lend", SIM_OVER_EVERY).held);

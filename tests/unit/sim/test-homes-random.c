@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Homes on random machines: under a load that stays the same no group goes back and forth. Without the guards (P7)
- * some do. Every plan is checked while these run: plan_check(). */
+/* Homes on random machines: under a constant load no group moves back and forth. Without the guards (P7) some
+ * do. Every plan is checked during these runs: plan_check(). */
 
 #include "engine-test.h"
 #include "random-machine.h"
 
 #define N_MACHINES 60U
 
-/* In a minute: four, after which a group is left alone for PingPongSec=, and one that is taken back. */
+/* Per minute: four, after which a group is left alone for PingPongSec=, and one that is undone. */
 #define CHANGES_MAX 5
 
 static int64_t most_changes(uint64_t seed, bool guarded)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the simulated daemon knows of memory, and what is measured of homes. */
+/* What the simulated daemon knows of memory, and what is measured about homes. */
 
 #include "engine-test.h"
 #include "sim/agent/agent.h"
@@ -15,7 +15,7 @@ static const char memory[] = "[Machine]\nSynthetic=pack:2 [numa(memory=4GiB)] l3
                              "[Workload none]\n"
                              "[Policy p Match]\nComm=*\n[Policy p Workload]\nGroupBy=process\n";
 
-/* The daemon's look for processes so long after the start. */
+/* A discovery of the daemon, `msec` after the start. */
 static void discover(Engine *e, Agent *agent, uint64_t msec)
 {
     e->now_nsec = msec * 1000000;
@@ -27,8 +27,8 @@ static const Process *process_of(const Engine *e, Agent *agent, uint32_t family)
     return world_process(agent->world, agent_pid(e, family));
 }
 
-/* What is small is known at once; what takes long to read at the next look; then each is read when its age has
- * doubled. */
+/* Memory that is quick to read is known at once, the rest at the next discovery. Then each process is read
+ * again when its reading's age has doubled. */
 static void test_memory(void **state)
 {
     CLEANUP(sim_spec_free_p) SimSpec *spec = engine_parse(memory);
@@ -47,7 +47,7 @@ static void test_memory(void **state)
     assert_int_equal(small->node_bytes[0], 0);
     assert_int_equal(small->node_bytes[1], 5 * MIB);
     assert_null(process_of(&e, agent, 1)->node_bytes);
-    assert_null(process_of(&e, agent, 2)->node_bytes); /* nothing to be known */
+    assert_null(process_of(&e, agent, 2)->node_bytes); /* it has no memory */
     assert_int_equal(agent->world->nodes[0].free_bytes, 3072 * MIB);
     assert_int_equal(agent->world->nodes[1].free_bytes, 4091 * MIB);
 
@@ -56,7 +56,7 @@ static void test_memory(void **state)
     first = process_of(&e, agent, 0)->node_bytes_usec;
     assert_int_equal(first, agent->world->now_usec);
 
-    /* 1 GiB takes 12 ms: no more than one part in a hundred of the time is spent on it. */
+    /* Reading 1 GiB takes 12 ms: at most a hundredth of the time is spent on it. */
     memory_pages(&e, e.families[0].shared_first)[0] = memory_pages(&e, e.families[0].shared_first)[1];
     memory_pages(&e, e.families[0].shared_first)[1] = 0;
     discover(&e, agent, 1900);

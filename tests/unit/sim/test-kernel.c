@@ -25,7 +25,7 @@ static uint32_t allowed(const char *preset, const char *rule, uint32_t domain)
     return n;
 }
 
-/* The numbers of the series: half, where a node is one LLC; the same, where it has several. */
+/* The numbers of the series: half on a machine where a node is one LLC; the same where a node has several. */
 static void test_fork_allowed(void **state)
 {
     assert_int_equal(allowed("xeon-2x40", "new", 1), 5);
@@ -75,7 +75,8 @@ static void test_fork_sequence(void **state)
     }
 }
 
-/* Threads are born where StartNodes= and what they may use agree, or anywhere at random, each on a CPU of its own. */
+/* Threads start where StartNodes= and the allowed CPUs overlap, or anywhere at random, each on a CPU of its
+ * own. */
 static void test_birth(void **state)
 {
     CLEANUP(sim_spec_free_p)
@@ -106,8 +107,8 @@ static void test_birth(void **state)
     assert_true(__builtin_popcount(first) > 4);
 }
 
-/* S-PUSH: eight arrivals on 2 LLCs of 4 cores of 2 CPUs get a core each, nine do not; and only when a choice is seen
- * at once. */
+/* S-PUSH: eight arrivals on 2 LLCs of 4 cores of 2 CPUs get a core each, nine do not. This requires that each
+ * choice is visible to the next at once. */
 static void push(const char *claim, unsigned n, uint64_t seed, unsigned ret_on_core[8])
 {
     CLEANUP(sim_spec_free_p) SimSpec *spec = NULL;
@@ -164,7 +165,7 @@ static void test_n_scan(void **state)
     assert_int_equal(wake_n_scan(16, 16), 0);
 }
 
-/* Two nodes of four CPUs, and the threads of one process, of which the test says where they are. */
+/* Two nodes of four CPUs, and the threads of one process, which the test puts on CPUs. */
 static const char two_nodes[] = "[Machine]\nSynthetic=pack:2 [numa] l3:1 core:4 pu:1 distances=10,%u,%u,10\n"
                                 "[Kernel]\nWakeAffine=%s\n[Workload w]\nThreads=8\nAsleepSec=1s\n";
 
@@ -199,7 +200,7 @@ static void put(Bed *bed, uint32_t thread, uint32_t cpu)
     bed->e.now_nsec += 1000000;
 }
 
-/* The waker runs on CPU 0, alone or not; the wakee slept on CPU 4, of the other node. */
+/* The waker runs on CPU 0, alone or not. The wakee slept on CPU 4, on the other node. */
 static uint32_t woken_on(unsigned distance, const char *affine, bool sync, bool alone, bool old_cpu_busy)
 {
     Bed bed;
@@ -219,21 +220,21 @@ static uint32_t woken_on(unsigned distance, const char *affine, bool sync, bool 
 
 static void test_wake_affine(void **state)
 {
-    /* About to sleep, and alone: near the waker, on an idle CPU of its LLC. */
+    /* The waker is about to sleep, and alone: the wakee runs near it, on an idle CPU of its LLC. */
     assert_int_equal(woken_on(20, "yes", true, true, false), 1);
-    /* Not alone, or not about to sleep: where it was, which is idle. */
+    /* Not alone, or not about to sleep: the wakee's old CPU, which is idle. */
     assert_int_equal(woken_on(20, "yes", true, false, false), 4);
     assert_int_equal(woken_on(20, "yes", false, true, false), 4);
-    /* Where it was is busy: one runnable there is more than none here. */
+    /* The old CPU is busy: one runnable there is more than none here. */
     assert_int_equal(woken_on(20, "yes", true, true, true), 1);
     /* Two here and one there. */
     assert_int_equal(woken_on(20, "yes", false, false, true), 5);
-    /* Too far, or switched off. */
+    /* Too far away, or switched off. */
     assert_int_equal(woken_on(31, "yes", true, true, false), 4);
     assert_int_equal(woken_on(20, "no", true, true, false), 4);
 }
 
-/* Who wakes threads of which each wakes others has no place near all of them. */
+/* If a thread wakes others that each wake others, no place is near all of them. */
 static void test_wake_wide(void **state)
 {
     CLEANUP(bed_done) Bed bed;
@@ -248,7 +249,7 @@ static void test_wake_wide(void **state)
     assert_int_equal(wake_select(&bed.e, 3, 0, true), 1);
 }
 
-/* A mask that was narrowed meanwhile: a CPU of it on the same node, else any. */
+/* The mask was narrowed meanwhile: a CPU of the mask on the same node, otherwise any of it. */
 static void test_wake_masked(void **state)
 {
     CLEANUP(bed_done) Bed bed;
@@ -265,7 +266,8 @@ static void test_wake_masked(void **state)
  * Balancing
  */
 
-/* 12 spinners born on a node of 8 CPUs: with balancing all 12 have a CPU within a second, without it they stay. */
+/* 12 spinners that start on a node of 8 CPUs: with balancing all 12 have a CPU within a second, without it
+ * they stay. */
 static void test_balance(void **state)
 {
     CLEANUP(sim_spec_free_p)
@@ -285,7 +287,8 @@ static void test_balance(void **state)
     }
 }
 
-/* Where most wait all are bound: the next busiest node gives one, and only the first remains crowded. */
+/* All threads on the CPU with the most waiting threads are bound to it. The next busiest node gives up one,
+ * and only the first remains crowded. */
 static void test_balance_pinned(void **state)
 {
     CLEANUP(sim_spec_free_p)
@@ -302,8 +305,8 @@ static void test_balance_pinned(void **state)
     }
 }
 
-/* Three threads that wait on a full node go to an idle one, though another node, whose threads may not leave, has more
- * of them than that one has: nodes with more threads than CPUs come first. */
+/* Three threads that wait on a full node go to an idle one. Nodes with more threads than CPUs come first,
+ * even if another node, whose threads may not leave, has more threads than the idle one. */
 static void test_balance_overloaded(void **state)
 {
     CLEANUP(sim_spec_free_p)
@@ -319,8 +322,8 @@ static void test_balance_overloaded(void **state)
     }
 }
 
-/* A thread too many on a full node goes to the one CPU of an idle node that it may have, which is not the first of
- * these: of that node, any idle CPU will do. */
+/* One thread too many on a full node goes to the only CPU of an idle node that it may use, which is not that
+ * node's first CPU. Any idle CPU of that node will do. */
 static void test_balance_part(void **state)
 {
     CLEANUP(sim_spec_free_p)
@@ -336,8 +339,8 @@ static void test_balance_part(void **state)
     }
 }
 
-/* S-STEAL1 in small: one group of hackbench on one LLC. CPUs that idle for too short a time to be balanced idle
- * less, unless the machine has more nodes than the limit (P3). */
+/* S-STEAL1 in small: one group of hackbench on one LLC. Stealing reduces the idle time of CPUs whose idle
+ * periods are too short for balancing, unless the machine has more nodes than the limit (P3). */
 static void test_steal(void **state)
 {
     CLEANUP(sim_spec_free_p)
@@ -359,11 +362,9 @@ static void test_steal(void **state)
     }
 }
 
-/*
- * What hinting faults tell
- */
+/* Results of hinting faults */
 
-/* So many threads, each a process, run on 2 nodes of so many CPUs. */
+/* `n` threads, each a process, on 2 nodes of `n_cpus` CPUs. */
 static SimSpec *make_engine(Engine *e, unsigned n_cpus, unsigned n)
 {
     char text[200];
@@ -387,7 +388,7 @@ static uint32_t node_of(const Engine *e, uint32_t thread)
     return (uint32_t)e->cpus[e->threads[thread].cpu].node;
 }
 
-/* A pass is over in which its faults were on that node. */
+/* Ends a pass in which the thread had `n` faults on that node. */
 static void fault(Engine *e, uint32_t thread, uint32_t node, uint64_t n)
 {
     Family *family = &e->families[e->threads[thread].process];
@@ -409,7 +410,7 @@ static void test_goes_where_it_prefers(void **state)
     assert_int_equal(prefer_verdict(&e, &e.threads[0], (here + 1) % 2 * 2, false), PREFER_UNKNOWN);
     fault(&e, 0, here, 100);
     assert_int_equal(node_of(&e, 0), here);
-    /* Of what was known before half remains: 50 here, 51 there. */
+    /* Half of the earlier faults remain: 50 here, 51 there. */
     fault(&e, 0, (here + 1) % 2, 51);
     assert_int_equal(node_of(&e, 0), (here + 1) % 2);
 }
@@ -420,7 +421,7 @@ static void test_exchanges(void **state)
     CLEANUP(build_done) Engine e;
     uint32_t here;
 
-    /* The other one has nothing to lose. */
+    /* The other thread has nothing to lose. */
     spec = make_engine(&e, 1, 2);
     here = node_of(&e, 0);
     assert_int_not_equal(node_of(&e, 1), here);
@@ -429,13 +430,13 @@ static void test_exchanges(void **state)
     assert_int_equal(node_of(&e, 1), here);
     build_done(&e);
 
-    /* It loses as much as the first would gain. */
+    /* The other thread loses as much as the first would gain. */
     other = make_engine(&e, 1, 2);
     here = node_of(&e, 0);
     fault(&e, 1, node_of(&e, 1), 100);
     fault(&e, 0, node_of(&e, 1), 100);
     assert_int_equal(node_of(&e, 0), here);
-    /* And is not pulled away from there but in favour of somebody else who waits. */
+    /* It is pulled away from there only in favour of another waiting thread. */
     assert_int_equal(prefer_verdict(&e, &e.threads[1], (uint32_t)e.threads[0].cpu, false), PREFER_UNKNOWN);
     assert_int_equal(prefer_verdict(&e, &e.threads[0], (uint32_t)e.threads[1].cpu, false), PREFER_GO);
     cpu_move(&e, 0, (uint32_t)e.threads[1].cpu, MOVE_CAUSE_PULL);
@@ -445,8 +446,8 @@ static void test_exchanges(void **state)
     assert_int_equal(prefer_verdict(&e, &e.threads[1], here, false), PREFER_STAY);
 }
 
-/* All private and local: three tenths more after each pass; all remote: twice as much; up to a minute. Without faults
- * nothing changes. */
+/* All private and local: the period grows by three tenths after each pass; all remote: it doubles; up to a
+ * minute. Without faults it does not change. */
 static void test_scan_period(void **state)
 {
     CLEANUP(sim_spec_free_p) SimSpec *spec = NULL;
@@ -472,8 +473,8 @@ static void test_scan_period(void **state)
     assert_int_equal(prefer_period_nsec(&e, family, 0), 60000000000U);
 }
 
-/* Of 64 marked pages of 16,384, 48 on the one node and 16 on the other, each faults once, wherever its thread runs;
- * what is remote moves. A thread that ends takes along what it knew. */
+/* 64 of 16,384 pages are marked, 48 on one node and 16 on the other. Each faults once, wherever its thread
+ * runs, and remote pages move. When a thread ends, its faults are forgotten. */
 static void test_faults(void **state)
 {
     for (uint32_t remote = 0; remote < 2; remote++) {
@@ -508,7 +509,7 @@ static void test_faults(void **state)
  * Scans
  */
 
-/* S-VMA: half of the threads leave their memory when the first passes are over. */
+/* S-VMA: half of the threads change their memory after the first passes. */
 static void test_scan(void **state)
 {
     CLEANUP(sim_spec_free_p)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* numaplace.scenario(5) says what the tables of keys, expectations, metrics and machines say. */
+/* numaplace.scenario(5) agrees with the tables of keys, expectations, metrics and machines. */
 
 #include "../conf/manual-test.h"
 #include "sim/scenario/expect.h"
@@ -16,7 +16,7 @@ static void test_keys(void **state)
     manual_check(sim_scenario_keys, sim_scenario_n_keys, text);
 }
 
-/* The words behind ".It Cm " in a section, in order, must be those of `name(i)`. */
+/* The words after ".It Cm " in a section must be those of `name(i)`, in order. */
 static void check_items(const char *title, const char *(*name)(size_t i), size_t n, char end)
 {
     static const char *const ends[] = {"\n.Sh ", "\n.Ss ", NULL};
@@ -65,7 +65,7 @@ static void test_items(void **state)
     check_items("\n.Sh MACHINES\n", preset_name, n_presets, '\n');
 }
 
-/* What is said to be of the machine only is so in the code. */
+/* Metrics that the manual restricts to the machine are so in the code. */
 static void test_machine_only(void **state)
 {
     CLEANUP_FREE char *text = manual_read(arg_source, "man/numaplace.scenario.5");

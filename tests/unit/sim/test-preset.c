@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The named machines are what the texts, the fixtures and the lab say they are. */
+/* The named machines match the texts, the fixtures and the lab. */
 
 #include "base/root.h"
 #include "sim/scenario/preset.h"
@@ -9,9 +9,9 @@
 
 #define DOMAINS_MAX 3U
 
-/* `imb`: the allowed imbalance of each domain above the LLC, the node's first (P5). `near`, `far`: from node 0 to
- * node 1 and to the farthest. `golden`: the machine of tests/fixtures/topo it must be, `lab`: that of
- * tests/vm/machines. */
+/* `imb`: the allowed imbalance of each domain above the LLC, the node's first (P5). `near`, `far`: distances
+ * from node 0 to node 1 and to the farthest node. `golden`: the machine of tests/fixtures/topo that it must
+ * equal; `lab`: that of tests/vm/machines. */
 typedef struct Expected {
     const char *name;
     uint32_t n_nodes, n_cpus, n_cores, n_llcs;
@@ -106,7 +106,7 @@ static void check_golden(const Expected *e, const Topology *t)
     assert_string_equal(text, golden);
 }
 
-/* What stands behind `key` on its line of a machine file, and on the lines after it. */
+/* The text after `key` on its line of a machine file, and the lines after it. */
 static char *lab_value(char *text, const char *key)
 {
     char *found = strstr(text, key);
@@ -141,7 +141,8 @@ static void test_machine(void **state)
         check_lab(e, topology);
 }
 
-/* Every machine of the list is above, in this order, under a name of its own and with a line to show. */
+/* Every machine of the list is in the table above, in this order, with a unique name and a line of
+ * description. */
 static void test_list(void **state)
 {
     const SimPreset *all;

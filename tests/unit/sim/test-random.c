@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The numbers that chance is made of, and the heap that orders what happens. */
+/* Random numbers, and the heap that orders events. */
 
 #include "../conf/conf-test.h"
 #include "sim/model/heap.h"
@@ -63,7 +63,8 @@ static Spread spread(const SimDist *dist)
     return s;
 }
 
-/* An exponential variate is above its mean with chance 1/e, and above ten times its mean with 1/22026. */
+/* An exponential variate is above its mean with probability 1/e, and above ten times its mean with
+ * probability 1/22026. */
 static void test_time(void **state)
 {
     Spread s = spread(&(SimDist){.kind = SIM_DIST_CONSTANT, .a_usec = 3});
@@ -84,7 +85,7 @@ static void test_time(void **state)
 
 #define ITEMS 50U
 
-/* The first by looking at all of them. */
+/* The first item, found by comparing all. */
 static uint32_t first_of(const uint64_t when[ITEMS])
 {
     uint32_t best = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Scenario files: what a good one becomes, and what is said, at which line, about a bad one. */
+/* Scenario files: what a good one becomes, and which error, at which line, a bad one gives. */
 
 #include "../conf/conf-test.h"
 #include "sim/scenario/scenario.h"
@@ -85,7 +85,7 @@ static void test_workload(void **state)
     assert_int_equal(hwloc_bitmap_first(w[0].cpuset), 4);
     assert_int_equal(hwloc_bitmap_weight(w[0].cpuset), 4);
     assert_int_equal(w[0].memory_permille, 400);
-    assert_int_equal(w[0].shared_permille, 1000); /* there is nothing else */
+    assert_int_equal(w[0].shared_permille, 1000); /* there is no private memory */
     assert_int_equal(w[0].touch, SIM_TOUCH_PROCESS);
     assert_string_equal(w[1].comm, "a-name-of-18-ch");
     assert_int_equal(w[1].burst.kind, SIM_DIST_UNIFORM);
@@ -115,7 +115,7 @@ static void test_variants(void **state)
     assert_int_equal(v[2].policies->n_policies, 0);
 }
 
-/* One slip each: text, message. */
+/* One error each: text, message. */
 static const char *const slips[][2] = {
     {"", "error f: expected one of Preset=, XML= and Synthetic= in [Machine]\n"},
     {"[Machine]\n" WORKLOAD, "error f:1: expected one of Preset=, XML= and Synthetic= in [Machine]\n"},
@@ -197,7 +197,7 @@ static void test_slips(void **state)
     }
 }
 
-/* All errors of a file are told at once. */
+/* All errors of a file are reported at once. */
 static void test_several(void **state)
 {
     reject(GOOD "Threads=x\nTreads=1\n[Foo]\nBar=1\n[Variant v]\nDaemon=perhaps\n",
@@ -240,7 +240,7 @@ static void test_files(void **state)
     assert_int_equal(other->variants[0].policies->n_policies, 2);
     assert_int_equal(other->variants[1].policies->n_policies, 0);
 
-    /* Two variants read the same file: once is enough. */
+    /* Two variants read the same file: one warning is enough. */
     write_text(root, "20-b.policy", "[Match]\nComm=w\n[Steal]\nSteel=no\n");
     write_text(root, "s.scenario", GOOD "[Variant v]\n[Variant w]\n");
     other = sim_spec_free(other);
