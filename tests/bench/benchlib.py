@@ -13,17 +13,18 @@ import tempfile
 import time
 
 
-# Exit status of a benchmark that cannot be made on this machine; a line says why.
+# Exit status of a benchmark that is not possible on this machine; a line says why.
 NOT_HERE = 77
 
-# Only a hang takes longer, also beside builds on two CPUs.
+# Only a hang takes longer, even beside builds on two CPUs.
 HANG_SEC = 300
 
 ONLINE_NODES = pathlib.Path("/sys/devices/system/node/online")
 
 
 class Daemon:
-    """numaplaced with one policy (None: those that are put into policy.d), in a directory of its own. Use as a context manager."""
+    """numaplaced with one policy (None: the policies in policy.d) in a directory of its own. Use as a context
+    manager."""
 
     def __init__(self, build: pathlib.Path, policy: str | None, options: list[str]):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="numaplace-bench-"))
@@ -68,7 +69,7 @@ class Daemon:
         return 0
 
     def ctl_json(self, *args: str):
-        """An answer; one that a busy machine kept too long is asked for again."""
+        """An answer; repeats a request that a busy machine delayed too long."""
         deadline = time.monotonic() + HANG_SEC
         while True:
             run = subprocess.run([str(self.build / "src/ctl/numaplacectl"), f"--socket={self.directory / 'bus'}",
@@ -82,7 +83,7 @@ class Daemon:
 
 
 class Output:
-    """JSON lines with --json, else one readable line per figure."""
+    """JSON lines with --json, otherwise one readable line per figure."""
 
     def __init__(self, bench: str, as_json: bool):
         self.bench = bench
@@ -116,7 +117,7 @@ def spread(values: list[float]) -> str:
 
 @contextlib.contextmanager
 def child(argv: list[str], **kwargs):
-    """A process that is ended when the block is left."""
+    """A process that ends with the block."""
     process = subprocess.Popen(argv, **kwargs)
     try:
         yield process
@@ -131,8 +132,8 @@ def n_cpus() -> int:
 
 
 def nodes_of(bench: str) -> tuple[list[str], str]:
-    """Options of the daemon, and the nodes it then has: those of the machine, or two pretend ones if there is but one. Ends the
-    program where that cannot be."""
+    """Options for the daemon, and the nodes it then has: those of the machine, or two emulated ones on a machine with
+    one node. Ends the program where neither is possible."""
     online = ONLINE_NODES.read_text(encoding="ascii").strip() if ONLINE_NODES.exists() else "0"
     if online != "0":
         return [], online

@@ -32,7 +32,7 @@ Scope=machine
 
 
 def settled_rss(daemon: Daemon) -> int:
-    """When it has not changed for three seconds."""
+    """The resident set when it has not changed for three seconds."""
     last, same = daemon.rss_bytes(), 0
     while same < 3:
         time.sleep(1)
@@ -54,7 +54,7 @@ def main() -> None:
     options, _ = nodes_of("bus")
     spinner = [str(build / "tests/workloads/spinner"), "--threads", str(n_cpus() // 2 + 1)]
     with Daemon(build, POLICY, options) as daemon, child(spinner, env=dict(os.environ, NUMAPLACE_BENCH="bus")):
-        # The first storm fills the caches of the allocator, of which every later one has the use.
+        # The first storm fills the allocator's caches, which every later storm uses.
         storm = [str(build / "tests/integration/bus-storm"), str(args.clients), str(args.rate)]
         subprocess.run([*storm, "2", f"unix:path={daemon.directory / 'bus'}"], check=True, stdout=subprocess.DEVNULL,
                        timeout=HANG_SEC)

@@ -25,7 +25,8 @@ Mode=fixed
 Nodes=0
 """
 
-# What is managed wants more CPUs than there may be, and is not what is measured: it gives way to the daemon.
+# The managed threads want more CPUs than there may be. They are not what is measured, so they run at lower priority
+# than the daemon.
 NICE = 19
 
 BASE_BYTES = 16 << 20

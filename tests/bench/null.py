@@ -35,8 +35,8 @@ def run_once(argv: list[str]) -> float:
 
 
 def calibrated(argv: list[str], amount: int, seconds: float) -> list[str]:
-    """The program with so much to do that it takes about so long here, now. Only ratios count, and what takes seconds on one machine
-    takes half an hour for all runs on a small and busy one."""
+    """The program with an amount of work that takes about that long on this machine now. Only ratios count, and what
+    takes seconds on one machine takes half an hour for all runs on a small and busy one."""
     while True:
         took = run_once([*argv, str(amount)])
         if took >= seconds / 4:

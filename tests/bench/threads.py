@@ -30,7 +30,7 @@ DEADLINE_SEC = 600
 
 
 class Watch:
-    """Asks for the status again and again, and keeps how long the longest answer took."""
+    """Asks for the status again and again, and records the longest time to an answer."""
 
     def __init__(self, daemon: Daemon):
         self.daemon = daemon

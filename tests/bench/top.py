@@ -29,13 +29,14 @@ SIZES = [(24, 80), (60, 200)]
 
 
 def cpu_sec(pid: int) -> float:
-    """Of a process and all its threads that have ended, too: in steps of a tick, small against what is measured."""
+    """CPU time of a process including its ended threads, in steps of a tick, which are small compared with the
+    measured time."""
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def watch(top: terminal.Terminal, seconds: float, resized: bool) -> float:
-    """Its CPU time for each second, what it writes taken from it."""
+    """CPU time of top per second, excluding the time to write its output."""
     before, start, n = cpu_sec(top.pid), time.monotonic(), 0
     while time.monotonic() < start + seconds:
         n += 1

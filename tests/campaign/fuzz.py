@@ -22,10 +22,10 @@ import time
 import progress
 
 FIRST, TRIAL_SEC = 500, 60
-# An input that takes longer hangs, if it does so by its own CPU time as well.
+# An input that takes longer hangs, if its own CPU time exceeds this as well.
 TIMEOUT_SEC = 10
 TIMEOUT_STATUS = 70  # of libFuzzer
-# Targets write what they read into files; of a slow disk they are not to wait.
+# Targets write files; they must not wait for a slow disk.
 FILES = "/dev/shm" if os.access("/dev/shm", os.W_OK) else os.environ.get("TMPDIR", "/tmp")
 SUPPRESSIONS = progress.SOURCE / "tests" / "fuzz" / "lsan.supp"
 EXECUTED = re.compile(r"^stat::number_of_executed_units:\s*(\d+)", re.MULTILINE)
@@ -54,7 +54,7 @@ class Fuzzing:
         return max(FIRST, int(last["executions"] / max(last["sec"], 0.1) * TRIAL_SEC)) if last else FIRST
 
     def trial(self, target: str, number: int) -> dict:
-        """Seeds follow from the number, so that a trial that was cut off does not repeat the one before."""
+        """Seeds follow from the number, so that a trial does not repeat an interrupted one before it."""
         corpus, artifacts = self.directory / "corpus" / target, self.directory / "artifacts"
         for made in (corpus, artifacts):
             made.mkdir(parents=True, exist_ok=True)
@@ -79,13 +79,14 @@ class Fuzzing:
         return process.returncode, said
 
     def is_quick(self, program: str, said: str) -> bool:
-        """libFuzzer counts the time that others take as well: whether that input alone takes no more CPU time than it may."""
+        """Checks whether that input alone exceeds the limit of CPU time, because libFuzzer's limit includes time used
+        by others."""
         artifact = re.search(r"Test unit written to (\S+)", said)
         limits = (resource.RLIMIT_CPU, (TIMEOUT_SEC, TIMEOUT_SEC))
         return bool(artifact) and self.run([program, "-timeout=0", artifact[1]], preexec_fn=lambda: resource.setrlimit(*limits))[0] == 0
 
     def work(self, turns) -> None:
-        """A worker: takes the next trial, until there have been enough executions, or something was found."""
+        """A worker: runs trials until there were enough executions, or something was found."""
         while not self.stop.is_set():
             with self.lock:
                 if self.executed() >= self.args.executions:
@@ -95,7 +96,7 @@ class Fuzzing:
                 continue
             result = self.trial(target, number)
             if self.stop.is_set():
-                return  # it was cut off
+                return  # the trial was interrupted
             with self.lock:
                 self.done.add(result)
             if self.args.json or result["lost"]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Campaigns whose trials are made in guests, some of them in each; what is done is kept (progress.py)."""
+"""Campaigns whose trials run in guests, several in each. Results are kept (progress.py)."""
 
 import argparse
 import concurrent.futures
@@ -20,8 +20,8 @@ from labkit.case import Case
 
 @dataclass(frozen=True)
 class Portion:
-    """What one guest does, or with no `suite` this machine: `command`, a program here and its arguments, prints a line of JSON for each of
-    these trials, which it calls "trial"."""
+    """What one guest does, or this machine if there is no `suite`: `command`, a program of this directory with
+    arguments, prints a line of JSON for each of these trials, with the trial's name as "trial"."""
 
     trials: tuple
     suite: str
@@ -41,13 +41,13 @@ def parser(name: str, doc: str) -> argparse.ArgumentParser:
 
 
 def make(portion: Portion, build: pathlib.Path) -> list[dict]:
-    """The results of its trials; those that the guest did not come to are lost."""
+    """The results of its trials. Trials that the guest did not reach are lost."""
     lines, problems = (in_guest if portion.suite else here)(portion, build)
     place = {"suite": portion.suite, "machine": portion.machine} if portion.suite else {}
     found = {result["trial"]: {**result, **place} for result in map(json.loads, lines)}
     for trial in portion.trials:
         found.setdefault(trial, {"trial": trial, **place, "lost": problems or ["no result"]})
-    # What was left behind, say, after all had gone well.
+    # For example, something left behind after all trials succeeded.
     if problems and not any(result["lost"] for result in found.values()):
         found[portion.trials[-1]]["lost"] = problems
     return list(found.values())
@@ -86,7 +86,8 @@ def gave_up(error: BaseException) -> int:
 
 
 def run(args, done: progress.Progress, portions: list[Portion], total) -> int:
-    """What is missing of these portions. `total(results)`: the line of JSON at the end. Returns the exit status."""
+    """Runs the missing trials of these portions. `total(results)`: the line of JSON at the end. Returns the exit
+    status."""
     missing = [portion for portion in portions if any(trial not in done.results for trial in portion.trials)]
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:

@@ -40,7 +40,7 @@ NAMES = (b"\x1b[2J\x1b[31m", b"a\nb\tc\x7f\x01", b") R 1 1 1", b"\xff\xfe\xc0\x8
 class Case:
     """A hostility: begins in `with`, and ends there. `managed`: its processes are matched by the policy."""
 
-    n_tasks = 0  # threads that the daemon is to know of before its memory is looked at
+    n_tasks = 0  # threads that the daemon must know before its memory is measured
 
     def __init__(self, directory: pathlib.Path, mark: str):
         self.directory, self.mark = directory, mark
@@ -57,10 +57,10 @@ class Case:
         self.stack.close()
 
     def begin(self) -> None:
-        """Before the daemon is there."""
+        """Before the daemon starts."""
 
     def with_daemon(self, runtime: pathlib.Path) -> None:
-        """When it is."""
+        """After it has started."""
 
     def run(self, argv: list, extra: dict | None = None, **popen) -> subprocess.Popen:
         env = {**os.environb, b"NUMAPLACE_TEST": self.mark.encode(), **(extra or {})}
@@ -70,13 +70,13 @@ class Case:
         return process
 
     def be(self, *args: str) -> None:
-        """This program as a managed process that does what the case says; returns when it does."""
+        """Starts this program as a managed process that does what the case says; returns when it does."""
         process = self.run([sys.executable, str(pathlib.Path(__file__).resolve()), "--be", type(self).__name__.lower(), *args],
                            stdout=subprocess.PIPE)
         assert process.stdout.read(1) == b"x"
 
     def fork(self, body, *args) -> int:
-        """A process that does something for ever."""
+        """Starts a process that does something for ever."""
         pid = os.fork()
         if pid == 0:
             try:
@@ -269,12 +269,12 @@ class Trial:
         return time.monotonic() - begin
 
     def round(self, n_tasks: int) -> tuple[float, int]:
-        """How long the longest waited, and what the daemon holds when it knows of so many threads."""
+        """The longest wait of a newcomer, and the daemon's memory when it knows that many threads."""
         longest = 0.0
         for _ in range(self.probes):
             longest = max(longest, self.newcomer())
             time.sleep(0.3)
-        # So that the second round finds what the first found.
+        # So that the second round starts from the same state as the first.
         for process in self.newcomers[:-1]:
             process.kill()
             process.wait()

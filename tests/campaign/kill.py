@@ -10,7 +10,7 @@ import sys
 import guests
 import progress
 
-# Guests of at least four CPUs, whose homes are of one, two and four.
+# Guests of at least four CPUs, with homes of one, two and four CPUs.
 PLACES = (("trixie", "4x2"), ("bookworm", "4x2"), ("trixie", "2x4-llc"), ("bookworm", "2x2"), ("trixie", "2x2"), ("bookworm", "4x1"))
 PORTION = 50
 

@@ -60,18 +60,18 @@ def systemctl(*args: str) -> str:
 
 
 #
-# Processes of a scene. Each is forked off this one and does what it is told by a pipe; its answer is a number.
+# Processes of a scene. Each is forked from this one and gets its commands through a pipe; it answers with a number.
 #
 
 
 class Links:
-    """What the chains of forks of a process share with us: whether they are to end, and the present link of each."""
+    """What the fork chains of a process share with the campaign: whether they must end, and the current link of each."""
 
     def __init__(self):
         self.map = mmap.mmap(-1, 32)
 
     def run(self, number: int) -> None:
-        """Each link bears the next one and ends; those of the second chain have sessions of their own."""
+        """Each link forks the next one and ends. Those of the second chain have sessions of their own."""
         while not self.map[0]:
             if number == 1:
                 os.setsid()
@@ -89,7 +89,7 @@ class Links:
 
 
 class Process:
-    """Of this name, by which policies know it, and pinned to these CPUs."""
+    """A process of this name, which policies match, pinned to these CPUs."""
 
     DOES = {"x": "nothing", "t": "thread", "c": "child", "o": "orphan", "d": "daemon", "b": "busy", "0": "chain", "1": "sessions"}
 
@@ -180,12 +180,12 @@ class Process:
 
 
 #
-# What is to be as it was
+# What must be restored
 #
 
 
 class Masks:
-    """Threads, and what each is to have in the end."""
+    """Threads, with the mask each must have in the end."""
 
     def __init__(self):
         self.of: dict[tuple[int, int], tuple[frozenset, str]] = {}
@@ -210,13 +210,13 @@ class Masks:
 
 
 def start_unit(name: str, *argv: str, **properties: str) -> None:
-    """A transient one: the manager need not read all the others again."""
+    """A transient unit, so that the manager need not read all other units again."""
     subprocess.run(["systemd-run", "-q", f"--unit={name}", *(f"--property={key}={value}" for key, value in properties.items()), *argv],
                    check=True)
 
 
 class Unit:
-    """A unit whose AllowedCPUs= the daemon sets, with a bound of the administrator's or without."""
+    """A unit whose AllowedCPUs= the daemon sets, with or without an administrator's limit."""
 
     def __init__(self, number: int, allowed):
         self.name, self.cpus = f"kills-{number}.service", allowed
@@ -267,7 +267,7 @@ class Delegated:
         return bool((self.work / "cpuset.cpus").read_text(encoding="ascii").strip())
 
     def lost(self) -> list[str]:
-        # The kernel does not take the last CPUs from a cgroup in which something runs: all of them are the same.
+        # The kernel does not take the last CPUs from a cgroup with running tasks: a list of all CPUs is equivalent.
         found = []
         for kind, parent in (("cpus", "cpuset.cpus.effective"), ("mems", "cpuset.mems.effective")):
             have = (self.work / f"cpuset.{kind}").read_text(encoding="ascii").strip()
@@ -296,13 +296,13 @@ class Trial:
         self.history: list[str] = []
         self.counts = {"kills": 0, "by_call": 0, "restores_killed": 0, "placed": 0, "fenced": 0}
         self.rehearsed = lib.one_node()
-        # Before 6.2, threads forget their masks when a cpuset changes, whoever changes it (numaplace.policy(5)).
+        # Before 6.2, threads forget their masks whenever a cpuset changes (numaplace.policy(5)).
         self.fences = not self.rehearsed and tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 2)
         self.home = self.homes()
         self.outside = sorted(set(self.everything) - set(self.home))
 
     def homes(self) -> list[int]:
-        """The CPUs of node 1: those of a rehearsal are the upper half."""
+        """The CPUs of node 1, which are the upper half in an emulated topology."""
         if self.rehearsed:
             return self.everything[len(self.everything) // 2:]
         text = pathlib.Path("/sys/devices/system/node/node1/cpulist").read_text(encoding="ascii")
@@ -314,7 +314,7 @@ class Trial:
     #
 
     def pins(self) -> dict[str, list[int]]:
-        """What users pin to: exactly the home, into it, outside of it, and across its border."""
+        """What users pin to: exactly the home, inside it, outside it, and across its border."""
         rng = self.rng
         kinds = {"the home": self.home, "outside": rng.sample(self.outside, rng.randint(1, len(self.outside)))}
         if len(self.home) > 1:
@@ -323,7 +323,7 @@ class Trial:
         return kinds
 
     def later_pin(self) -> list[int]:
-        """Of a thread that is managed already. Exactly what the daemon has set cannot be told from what the daemon has set."""
+        """A user's pin of a managed thread. A pin to exactly the daemon's mask cannot be told apart from that mask."""
         pins = self.pins()
         return pins.get("across") or pins["outside"]
 
@@ -385,10 +385,11 @@ class Trial:
 
     def bear(self, process: Process, kind: str) -> None:
         cpus = next(cpus for one, cpus in self.processes if one is process)
-        # Of a daemon whose user pinned it to exactly the home, nothing tells when those have ended who bore it (act/undo/lineage.c).
+        # If a user's pin of a background process is exactly the home, nothing shows it any more after its ancestors
+        # have ended (act/undo/lineage.c).
         if kind in "od" and set(cpus) == set(self.home):
             kind = "c"
-        # Beside others with daemons of their own, which could take a session that nobody leads for theirs.
+        # Others with background processes of their own could take a session without a leader for theirs.
         if kind == "d" and self.rehearsed:
             kind = "o"
         tid = process.ask(kind)
@@ -396,7 +397,7 @@ class Trial:
         self.masks.add(process.pid if kind == "t" else tid, tid, cpus, f"{names[kind]} of {process.pid}")
 
     #
-    # What happens in it
+    # Events in it
     #
 
     def argv(self, *args: str) -> list[str]:
@@ -414,7 +415,7 @@ class Trial:
         return self.rng.choice(self.processes)[0]
 
     def disturb(self, daemon: subprocess.Popen) -> str:
-        """Something that others do meanwhile."""
+        """A change that others make meanwhile."""
         what = self.rng.choice(("thread", "child", "daemon", "orphan", "pin", "innocent", "reload", "release", "stop"))
         if what in ("thread", "child", "daemon", "orphan"):
             self.bear(self.anybody(), what[0])
@@ -460,7 +461,7 @@ class Trial:
         if daemon.poll() is None:
             daemon.kill()
         status = daemon.wait()
-        # Before it has looked to its signals, it dies of these as of SIGKILL.
+        # Before it has installed its handlers, these signals kill it like SIGKILL.
         if status not in (0, -signal.SIGKILL, -signal.SIGTERM, -signal.SIGHUP):
             raise AssertionError(f"the daemon ended with status {status}:\n{self.log.read_text(errors='replace')[-2000:]}")
         self.counts["kills"] += status == -signal.SIGKILL
@@ -500,7 +501,7 @@ class Trial:
             raise AssertionError(f"ended with status {daemon.returncode}:\n{self.log.read_text(errors='replace')[-2000:]}")
 
     #
-    # What is left
+    # What remains
     #
 
     def lost(self) -> list[str]:
@@ -554,7 +555,7 @@ def main() -> int:
                               ("kills", 10, "in each")):
         parser.add_argument(f"--{name}", type=int, default=value, metavar="N", help=f"{text} (default: {value})")
     args = parser.parse_args()
-    warnings.simplefilter("ignore")  # of forks with threads: the child forks at once, too
+    warnings.simplefilter("ignore")  # about forks with threads: the child forks at once, too
     try:
         lib.need_placing()
         if not lib.one_node() and 1 not in lib.cpu_nodes():

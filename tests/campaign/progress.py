@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What a campaign has done so far: one line of JSON for each trial, in build-campaign/NAME.jsonl. Trials follow from their number and
-the campaign's options, which are in the first line; when these are others, it begins anew."""
+"""What a campaign has done so far: one line of JSON for each trial, in build-campaign/NAME.jsonl. Trials follow from
+their number and the campaign's options, which are in the first line. With other options the campaign starts over."""
 
 import json
 import pathlib
@@ -16,12 +16,12 @@ class Progress:
         self.results: dict[int | str, dict] = {}
         if lines and lines[0] == head:
             for line in lines[1:]:
-                # The last line of one that was killed may be torn.
+                # The last line of a killed campaign may be incomplete.
                 if line.endswith("}"):
                     result = json.loads(line)
                     self.results[result["trial"]] = result
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Whole lines only, and never less than there was.
+        # Whole lines only, and never fewer than before.
         new = path.with_suffix(".new")
         new.write_text("".join(f"{line}\n" for line in (head, *map(json.dumps, self.results.values()))), encoding="utf-8")
         new.rename(path)

@@ -25,9 +25,9 @@ import warnings
 import kills
 import lib
 
-# So fast that the lists of moves and refusals, which fill in some 18,000 steps, are full before the first quarter ends.
+# Fast enough to fill the lists of moves and refusals, which takes some 18,000 steps, before the first quarter ends.
 STEP_SEC, MINUTE_SEC = 0.05, 60
-# So few numbers that each is used again after some minutes.
+# Few enough PIDs that each is reused after some minutes.
 PID_MAX = 1500
 POPULATION = 16
 
@@ -97,7 +97,7 @@ class Soak:
                              "log_lines": self.log.read_bytes().count(b"\n")})
 
     def grown(self) -> list[str]:
-        """What was more in the last quarter than in the second: the first is for getting used to it all."""
+        """What grew from the second quarter to the last. The first is for warming up."""
         quarter = len(self.samples) // 4
         found = []
         for name, share, slack in (("rss_kb", 1.02, 256), ("descriptors", 1.0, 8), ("journal_bytes", 1.5, 8192)):

@@ -51,7 +51,7 @@ PR_SET_PDEATHSIG = 1
 
 
 class DemoError(Exception):
-    """Something that ends the demonstration with one line."""
+    """An error that ends the demonstration with one line."""
 
     def __init__(self, text: str, status: int = 1):
         super().__init__(text)
@@ -83,7 +83,7 @@ def allowed(pid: int) -> dict[int, str]:
 
 
 class Others:
-    """What processes that are not this program's use of the CPUs."""
+    """CPU use of processes that do not belong to this program."""
 
     def __init__(self, demo: "Demo"):
         self.demo = demo
@@ -91,7 +91,7 @@ class Others:
         self.before, self.own, self.all = self.ticks()
 
     def ticks(self) -> tuple[dict[str, int], int, int]:
-        """CPU time so far of each process of others, of this program with what it started, and of the machine."""
+        """CPU time so far of each foreign process, of this program with its children, and of the machine."""
         ours = {os.getpid(), *(child.pid for child in self.demo.children)}
         others, own = {}, 0
         for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
@@ -110,7 +110,7 @@ class Others:
         return others, own, sum(busy) - busy[3] - busy[4]
 
     def used(self) -> tuple[float, str]:
-        """CPUs that others used since the beginning, and the names of most of those that are still there."""
+        """CPUs that others have used since the beginning, and the names of the main users that still exist."""
         scale = os.sysconf("SC_CLK_TCK") * (time.monotonic() - self.since)
         others, own, busy = self.ticks()
         by_name: dict[str, list[tuple[float, str]]] = {}
@@ -148,7 +148,7 @@ class Cpuset:
         (self.path / "cgroup.procs").write_text("0", encoding="ascii")
 
     def remove(self) -> None:
-        """When everything in it has ended, which takes the kernel a moment longer than wait(2)."""
+        """Removes it when everything in it has ended, which takes the kernel a moment longer than wait(2)."""
         for _ in range(200):
             try:
                 return self.path.rmdir()
@@ -160,7 +160,7 @@ class Cpuset:
 
 
 class Workload:
-    """Threads that count what they get done; woken and put to sleep by a signal."""
+    """Threads that count their work; a signal wakes them or puts them to sleep."""
 
     def __init__(self, demo: "Demo", letter: str, n_threads: int):
         self.name = f"demo-{letter}"
@@ -230,7 +230,7 @@ class Demo:
             if preexec_fn:
                 preexec_fn()
 
-        # A new session: Ctrl-C reaches this program alone, which then ends the others in order.
+        # A new session: Ctrl-C reaches only this program, which then ends the others in order.
         child = subprocess.Popen(argv, preexec_fn=prepare, start_new_session=True, **kwargs)
         self.children.append(child)
         return child
@@ -250,7 +250,7 @@ class Demo:
     # Setting up
 
     def halves(self) -> tuple[list[str], str, str, int, int]:
-        """Daemon options, the node lists of A and B, and the CPUs in each half."""
+        """Options for the daemon, the node lists of A and B, and the CPUs in each half."""
         online = sorted(os.sched_getaffinity(0))
         if len(online) < 2:
             raise DemoError("needs two CPUs, one of which is lent, and this program may use one", NOT_HERE)
@@ -263,7 +263,7 @@ class Demo:
                 nodes.append((node, len(cpus & set(online))))
         if len(nodes) < 2:
             half = len(online) // 2
-            # A rehearsal gives the first nodes the odd CPU.
+            # An emulated topology gives an odd CPU to the first nodes.
             return ["--rehearse=2"], "0", "1", len(online) - half, half
         middle = len(nodes) // 2
         first, second = nodes[:middle], nodes[middle:]
@@ -279,7 +279,7 @@ class Demo:
                 f"[Workload]\nDescription=Demonstration workload {letter.upper()}\nMinAgeSec=0\n"
                 f"Act={self.act}\n\n"
                 f"[Placement]\nMode=fixed\nNodes={nodes}\n\n"
-                # The machine may have more nodes than stealing is for by default; here that is the point.
+                # The machine may have more nodes than stealing allows by default, but this is about stealing.
                 f"[Steal]\nSteal=yes\nNodeLimit={max(2, n_nodes)}\nMaxDistance=254\nLeaseSec=60s\n",
                 encoding="ascii")
         return directory
@@ -302,7 +302,7 @@ class Demo:
                 self.log.seek(0)
                 raise DemoError("numaplaced did not start: " + self.log.read().decode(errors="replace").strip())
             time.sleep(0.02)
-        self.follower = self.spawn(  # shows what is done, and why, as it happens
+        self.follower = self.spawn(  # shows actions with their reasons as they happen
             [self.program("src/ctl/numaplacectl"), f"--socket={self.directory / 'bus'}", "--json=short", "moves", "-f"],
             stdout=subprocess.PIPE, text=True)
         threading.Thread(target=self.follow, daemon=True).start()
@@ -319,7 +319,7 @@ class Demo:
             self.say(f"  {what} {who}{where}: {move['text']}{why}")
 
     def wait_moves(self, action: str, workload: str, n: int, since: float, seconds: float) -> list[dict]:
-        """Waits until n moves of this kind have happened since the instant; returns those there are in the end."""
+        """Waits until n moves of this kind have happened since the instant. Returns the number in the end."""
         deadline = time.monotonic() + seconds
         while True:
             found = [m for m in list(self.moves) if m["kind"] == action and m["workload"] == workload
@@ -349,7 +349,7 @@ class Demo:
             raise DemoError(f"numaplaced did not stop within {HANG_SEC} s") from error
 
     def close(self) -> None:
-        """Ends everything that was started, the daemon first, so that it can restore."""
+        """Ends everything that was started, first the daemon, so that it can restore."""
         with contextlib.suppress(DemoError):
             self.stop_daemon()
         for child in reversed(self.children):
@@ -363,7 +363,7 @@ class Demo:
     # The three parts
 
     def steal_ratio(self, a: Workload, idle: int) -> float | None:
-        """None: no CPU was lent."""
+        """Returns None when no CPU was lent."""
         ratios = []
         a.wake(True)
         for _ in range(self.pairs):
@@ -382,7 +382,7 @@ class Demo:
         return statistics.median(ratios) if ratios else None
 
     def owner(self, a: Workload, b: Workload, idle: int) -> tuple[float, int, float, float] | None:
-        """None: no CPU was lent."""
+        """Returns None when no CPU was lent."""
         ratios, ticks, alone_all, shared_all = [], [], [], []
         for _ in range(self.pairs):
             a.wake(False)
@@ -407,7 +407,7 @@ class Demo:
             alone_all.append(alone)
             shared_all.append(shared)
             if len(recalled) < len(lent):
-                # Not taken back at all: as many ticks as were waited for.
+                # Never taken back: counts as the number of ticks waited.
                 ticks.append(math.ceil((PHASE_SEC + 0.5) / FAST_TICK_SEC))
             else:
                 ticks.append(max(math.ceil((m["time_usec"] / 1e6 - woken) / FAST_TICK_SEC) for m in recalled))
@@ -418,7 +418,7 @@ class Demo:
         return statistics.median(ratios), max(ticks), statistics.median(alone_all), statistics.median(shared_all)
 
     def wait_fences(self, workloads: list[Workload]) -> None:
-        """Until each cpuset is a home, if that is what they are there for."""
+        """Waits until each cpuset is a home, if cpusets are used."""
         deadline = time.monotonic() + HANG_SEC
         for workload in workloads:
             while workload.cpuset and workload.cpuset.cpus() == workload.cpuset.before:
@@ -486,7 +486,7 @@ class Demo:
 
 
 def not_shown(result: dict) -> list[str]:
-    """What there is no figure for, because no CPU was lent."""
+    """The parts without a figure, because no CPU was lent."""
     return [what for what, key in (("stealing", "steal_ratio"), ("recall", "owner_ratio")) if result[key] is None]
 
 

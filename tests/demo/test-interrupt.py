@@ -19,7 +19,7 @@ HANG_SEC = 120
 
 
 def descendants_with(tag: str) -> list[int]:
-    """Processes that carry the demonstration's variable in their environment."""
+    """Processes with the demonstration's variable in their environment."""
     found = []
     for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
         try:
@@ -31,10 +31,11 @@ def descendants_with(tag: str) -> list[int]:
 
 
 def interrupt(build: str, marker: str) -> None:
-    """Starts the demonstration, interrupts it right after it said `marker`, and checks what is left."""
+    """Starts the demonstration, interrupts it as soon as it has printed `marker`, and checks what is left."""
     with tempfile.TemporaryDirectory() as directory:
         env = dict(os.environ, TMPDIR=directory, PYTHONUNBUFFERED="1")
-        # Its own session, so that only it gets the signal, as it sets its children apart too.
+        # A session of its own, so that only the demonstration gets the signal; it also puts its children in other
+        # sessions.
         demo = subprocess.Popen([sys.executable, str(DEMO), "--build", build], env=env, stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT, text=True, start_new_session=True)
         said = []
@@ -63,7 +64,7 @@ def main() -> None:
         print("needs root and two CPUs")
         sys.exit(77)
     before = os.sched_getaffinity(0)
-    interrupt(sys.argv[1], "CPUs")  # the workloads are just being started
+    interrupt(sys.argv[1], "CPUs")  # the workloads are starting
     interrupt(sys.argv[1], "home")  # confined
     interrupt(sys.argv[1], "work/s")  # after the first round of lending
     if os.sched_getaffinity(0) != before:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the tests of numaplacectl share: running it, and telling what it must say."""
+"""What the tests of numaplacectl share: running it, and checking what it prints."""
 
 import json
 import os
@@ -21,7 +21,7 @@ class CtlTest(unittest.TestCase):
     """Assertions on a run."""
 
     def ctl(self, *args: str, code: int = 0, **kwargs) -> str:
-        """Standard output of a run that ends with this code; silent on standard error exactly when the code is 0."""
+        """Standard output of a run that ends with this code. Standard error is empty exactly when the code is 0."""
         done = run(*args, **kwargs)
         self.assertEqual(done.returncode, code, f"{args}: {done.stdout}{done.stderr}")
         if code == 0:
@@ -29,7 +29,7 @@ class CtlTest(unittest.TestCase):
         return done.stdout
 
     def ctl_json(self, *args: str, code: int = 0):
-        """The JSON value a run prints, in both forms; `short` is one line."""
+        """The JSON value that a run prints, in both forms; `short` is one line."""
         short = self.ctl("--json=short", *args, code=code)
         self.assertEqual(short.count("\n"), 1, args)
         value = json.loads(short)
@@ -37,7 +37,7 @@ class CtlTest(unittest.TestCase):
         return value
 
     def fails(self, *args: str, code: int, says: str, **kwargs) -> None:
-        """A run that prints nothing but one line that begins with the program's name and holds `says`."""
+        """A run that prints only one line, which begins with the program's name and contains `says`."""
         done = run(*args, **kwargs)
         self.assertEqual(done.returncode, code, f"{args}: {done.stdout}{done.stderr}")
         self.assertEqual(done.stdout, "", args)
@@ -46,7 +46,7 @@ class CtlTest(unittest.TestCase):
         self.assertIn(says, done.stderr)
 
     def directory(self) -> pathlib.Path:
-        """A temporary directory that ends with the test."""
+        """A temporary directory that is removed after the test."""
         holder = tempfile.TemporaryDirectory(prefix="numaplacectl-")
         self.addCleanup(holder.cleanup)
         return pathlib.Path(holder.name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A cgroup of the test's own where the cpuset controller is on version 1, and what Act=cpuset makes of it."""
+"""A test cgroup where the cpuset controller is on version 1, and what Act=cpuset does with it."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ import lib
 
 
 class FenceTest(lib.DaemonTest):
-    # Where the controller is mounted, how the names of its files begin there, and what `explain` calls a fence there.
+    # Where the controller is mounted, how its file names begin there, and what `explain` calls the confinement there.
     controller, prefix, kind = pathlib.Path("/sys/fs/cgroup/cpuset"), "cpuset.", "cgroup1"
 
     def setUp(self):
@@ -30,7 +30,7 @@ class FenceTest(lib.DaemonTest):
         self.before = self.cpus()
 
     def fill(self, cgroup):
-        """Gives a new cgroup what its parent has."""
+        """Gives a new cgroup the settings of its parent."""
         for name in (f"{self.prefix}mems", f"{self.prefix}cpus"):
             (cgroup / name).write_text((cgroup.parent / name).read_text(encoding="ascii"), encoding="ascii")
 
@@ -51,7 +51,7 @@ class FenceTest(lib.DaemonTest):
         return (self.cgroup / f"{self.prefix}cpus").read_text(encoding="ascii").strip()
 
     def inside(self, *args):
-        """A spinner that is born in the cgroup."""
+        """A spinner that starts in the cgroup."""
         procs = self.cgroup / "cgroup.procs"
         return self.spinner(*(args or ("--asleep", "--threads=3")),
                             preexec_fn=lambda: procs.write_text("0", encoding="ascii"))

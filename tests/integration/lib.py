@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the tests of the running daemon share: a daemon of their own on a directory of their own, workloads that only its
-policies match, and waiting for things to become true.
+"""What the tests of the running daemon share: a daemon of their own on a directory of their own, workloads that only
+its policies match, and waiting for conditions.
 
-Nothing here sleeps for a fixed time to let something happen, and nothing asserts how long something took: wait_until() polls until
-it has looked so often that only a hang explains it. Looks are work of our own, which takes longer where everything does.
+Nothing here sleeps for a fixed time to let something happen, and nothing asserts how long something took.
+wait_until() polls so often that only a hang exceeds it. Polling is work of the test, which takes longer where
+everything does.
 """
 
 import contextlib
@@ -29,13 +30,14 @@ FORKER = os.environ["NUMAPLACE_FORKER"]
 # Taken out of its package by ./dev setup.
 PROMTOOL = shutil.which("promtool") or shutil.which("promtool", path=SOURCE / "build-lab/promtool/usr/bin")
 
-# Time limits of what cannot be polled, which only a hang reaches, also in a sanitized build beside others.
+# Time limits where polling is not possible. Only a hang reaches them, even in a sanitized build beside others.
 DEADLINE_SEC = 600
-# How often wait_until() looks, and how long it pauses in between: two minutes at least. In a guest looking costs more than waiting.
+# How often wait_until() polls, and how long it pauses in between: at least two minutes. In a guest polling costs more
+# than waiting.
 LOOKS = int(os.environ.get("NUMAPLACE_TEST_LOOKS", "2400"))
 PAUSE_SEC = float(os.environ.get("NUMAPLACE_TEST_PAUSE_SEC", "0.05"))
 
-# Of a daemon's log, after a test that fails.
+# Lines of a daemon's log that are shown after a failed test.
 LINES_TOLD = 40
 
 # Exit statuses of numaplaced(8).
@@ -53,7 +55,7 @@ def wait_until(what, predicate, looks=LOOKS):
 
 
 def affinity(pid):
-    """{tid: Cpus_allowed_list} of the threads of a process that are there now."""
+    """{tid: Cpus_allowed_list} of the current threads of a process."""
     masks = {}
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         for tid in os.listdir(f"/proc/{pid}/task"):
@@ -70,7 +72,7 @@ def own_cpus():
 
 
 def cpu_nodes():
-    """Numbers of the nodes that have CPUs, as far as the kernel says."""
+    """Numbers of the nodes with CPUs, as far as the kernel reports them."""
     nodes = pathlib.Path("/sys/devices/system/node").glob("node[0-9]*")
     return sorted(int(node.name[4:]) for node in nodes if (node / "cpulist").read_text(encoding="ascii").strip())
 
@@ -91,13 +93,14 @@ def need_program(name):
 
 
 def need_masks_kept(otherwise):
-    """Since 6.2 the kernel keeps the mask that was asked for, and cuts it to the cpuset (commit 8f9ea86fdf99)."""
+    """Since 6.2 the kernel remembers the mask that was asked for, and cuts it to the cpuset (commit 8f9ea86fdf99)."""
     if tuple(int(n) for n in os.uname().release.split(".")[:2]) < (6, 2):
         raise unittest.SkipTest(f"before Linux 6.2 {otherwise}")
 
 
 def need_placing():
-    """Placing for real: root, and nodes with CPUs, 0 among them, or two CPUs on one node to make two pretend nodes of."""
+    """Requirements for placing: root, and nodes with CPUs, among them node 0, or two CPUs on one node for two
+    emulated nodes."""
     need_root()
     if len(own_cpus()) < 2:
         raise unittest.SkipTest("needs two CPUs")
@@ -106,13 +109,13 @@ def need_placing():
 
 
 def journal_name():
-    """What the undo journal is called in this PID namespace."""
+    """The name of the undo journal in this PID namespace."""
     number = os.readlink("/proc/self/ns/pid").strip("pid:[]")
     return "journal" if number == "4026531836" else f"journal-{number}"
 
 
 class Workload:
-    """A program with a mark in its environment, by which the test's policy knows it and its children."""
+    """A program with a mark in its environment, by which the test's policy matches it and its children."""
 
     def __init__(self, test, argv, env_mark, **popen):
         env = dict(os.environ, NUMAPLACE_TEST=env_mark)
@@ -159,13 +162,13 @@ class Daemon:
         return text in self.log()
 
     def ready(self):
-        # First it puts back what an earlier one left, which takes as long as a stop.
+        # First it restores what an earlier daemon left, which takes as long as a stop.
         wait_until("the daemon to be ready", lambda: self.says(": ready (") or self.process.poll() is not None)
         self.test.assertIsNone(self.process.poll(), self.log())
         return self
 
     def fails(self, status, *says):
-        """It ends by itself with this status, and its last line says why."""
+        """It ends by itself with this status, and its last line gives the reason."""
         self.process.wait(DEADLINE_SEC)
         log = self.log()
         self.test.assertEqual(self.process.returncode, status, log)
@@ -190,14 +193,15 @@ class Daemon:
                               timeout=DEADLINE_SEC, check=False)
 
     def ctl(self, *args):
-        """The answer as JSON; fails the test when the command fails. A process may be held up so long that it cannot be read now."""
+        """The answer as JSON; fails the test when the command fails. A process that is held up may be unreadable for
+        a while."""
         run = wait_until("an answer", lambda: (run := self.ctl_run("--json=short", *args)) and "try again" not in run.stderr and run)
         self.test.assertEqual(run.returncode, 0, f"{self.log()}\n{args}: {run.stderr}")
         return json.loads(run.stdout) if run.stdout.strip() else None
 
 
 class DaemonTest(unittest.TestCase):
-    """A directory with a configuration, and a policy that gives node 0 to what carries this test's mark."""
+    """A directory with a configuration, and a policy that gives node 0 to processes with this test's mark."""
 
     def setUp(self):
         # Paths of sockets must be short.
@@ -227,12 +231,12 @@ class DaemonTest(unittest.TestCase):
         return ",".join(parts)
 
     def write_policy(self, name="50-test", mark=None, **sections):
-        """Mode=fixed on node 0 with stealing, for what carries the mark."""
+        """Mode=fixed on node 0 with stealing, for processes with the mark."""
         text = f"[Match]\nEnvironment=NUMAPLACE_TEST={mark or self.mark}\n"
         values = {
             "Workload": {"MinAgeSec": "0"},
             "Placement": {"Mode": "fixed", "Nodes": "0", "MinResidencySec": "0"},
-            # On real nodes there may be more, and farther, than stealing is for by default.
+            # Real nodes may be more, and farther apart, than stealing allows by default.
             "Steal": {"Steal": "yes", "Scope": "machine", "NodeLimit": "1024", "MaxDistance": "254"},
         }
         for section, keys in sections.items():
@@ -247,14 +251,14 @@ class DaemonTest(unittest.TestCase):
         return daemon
 
     def tell(self, daemon):
-        """What a daemon said last, where the test has failed."""
+        """The daemon's last log lines, if the test has failed."""
         result = self._outcome.result
         if any(test is self for test, _ in result.failures + result.errors):
             for line in daemon.log().splitlines()[-LINES_TOLD:]:
                 print("#", line, file=sys.stderr)
 
     def spinner(self, *args, mark=None, **popen):
-        """By default asleep: what is tested is masks, not load."""
+        """Asleep by default: the tests are about masks, not load."""
         args = args or ("--asleep",)
         workload = Workload(self, [SPINNER, *args], mark or self.mark, **popen)
         n = next((int(arg.partition("=")[2]) for arg in map(os.fsdecode, args) if arg.startswith("--threads=")), 0)
@@ -272,12 +276,12 @@ class DaemonTest(unittest.TestCase):
 
     @staticmethod
     def ticks(daemon, n=5):
-        """Gives the daemon every opportunity to get it wrong."""
+        """Gives the daemon every opportunity to make a mistake."""
         tick = daemon.ctl("status")["tick"]
         wait_until("some ticks", lambda: daemon.ctl("status")["tick"] >= tick + n)
 
     def wait_lent(self, daemon):
-        """Where CPUs are idle: only those are lent."""
+        """Requires idle CPUs: only these are lent."""
         wait_until("a CPU to be lent", lambda: daemon.ctl("status")["leases"] > 0)
 
     def wait_full(self, workload):
@@ -285,7 +289,7 @@ class DaemonTest(unittest.TestCase):
 
 
 class PlacingTest(DaemonTest):
-    """The same where a daemon can place, with the policy written."""
+    """The same where a daemon can place, with the policy in place."""
 
     def setUp(self):
         need_placing()
@@ -302,7 +306,7 @@ class NotifySocket:
         self.socket.bind(self.path)
         self.socket.settimeout(0.2)
         self.lines = []
-        self.heard = []  # everything, also what wait_for() has gone past
+        self.heard = []  # everything, including what wait_for() has skipped
         test.addCleanup(self.socket.close)
 
     def wait_for(self, prefix):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What zsh and fish offer for the last word of a command line, asked of the shells themselves."""
+"""What zsh and fish offer for the last word of a command line, obtained from the shells themselves."""
 
 import os
 import pathlib
@@ -13,7 +13,7 @@ from lib import DEADLINE_SEC
 
 
 def fish(completions: pathlib.Path, line: str, env: dict) -> set[str]:
-    """The first column of what it lists."""
+    """The first column of its list."""
     script = 'source "$argv[1]"; complete -C "$argv[2]"'
     run = subprocess.run(["fish", "-N", "-c", script, str(completions / "numaplacectl.fish"), line], stdin=subprocess.DEVNULL,
                          capture_output=True, text=True, check=True, timeout=DEADLINE_SEC, env=env)
@@ -21,10 +21,11 @@ def fish(completions: pathlib.Path, line: str, env: dict) -> set[str]:
 
 
 class Zsh:
-    """An interactive zsh on a terminal of its own: completion is part of its line editor. Use as a context manager.
+    """An interactive zsh on a terminal of its own, because completion is part of its line editor. Use as a context
+    manager.
 
-    Each prompt has a number. What is written before a prompt is there would go through a terminal that still edits lines
-    itself, where ^D and ^U mean something else."""
+    Each prompt has a number. Keys sent before the prompt would reach a terminal in canonical mode, where ^D and ^U
+    mean something else."""
 
     SETUP = """RPS1= n=0
 precmd() { (( n++ )); PS1="ready-$n:" }
@@ -73,7 +74,8 @@ bindkey '^U' kill-whole-line
         return text
 
     def offers(self, line: str) -> set[str]:
-        """The words of the list it shows, without what explains them: that stands between the line and the line again."""
+        """The words of the list it shows, without their descriptions. The list is between the line and its
+        repetition."""
         here = self.prompt()
         os.write(self.fd, line.encode() + b"\x04\x15\n")
         self.count += 1

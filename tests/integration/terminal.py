@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A program on a terminal of its own: keys go in, and what it writes is looked for."""
+"""A program on a terminal of its own: sends keys, and looks for its output."""
 
 import fcntl
 import os
@@ -10,17 +10,17 @@ import struct
 import termios
 import time
 
-# Only a hang takes longer, also in a sanitized build beside others.
+# Only a hang takes longer, even in a sanitized build beside others.
 DEADLINE_SEC = 600
 
 
 class Terminal:
-    """Use as a context manager. What was waited for is forgotten with all before it."""
+    """Use as a context manager. Output is discarded up to the end of what was waited for."""
 
     def __init__(self, argv: list[str], rows: int = 24, columns: int = 80, env: dict | None = None):
         pid, self.fd = pty.fork()
         if pid == 0:
-            # The size comes before the program.
+            # The size is set before the program starts.
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
             os.execvpe(argv[0], argv, {**os.environ, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", **(env or {})})
         self.pid, self.text, self.status = pid, "", None
@@ -53,7 +53,7 @@ class Terminal:
         return before
 
     def drain(self, seconds: float) -> None:
-        """Reads, and forgets, what is written meanwhile."""
+        """Reads and discards what is written meanwhile."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             self._read(until)

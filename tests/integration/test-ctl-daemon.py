@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """numaplacectl against a running daemon: every verb, as a table and as JSON with the keys of numaplace-json(5).
 
-The daemon only watches (--dry-run) pretend nodes, so it needs no rights and changes nothing, whatever else runs here.
+The daemon only observes (--dry-run) emulated nodes, so it needs no rights and changes nothing, whatever else runs
+here.
 """
 
 import contextlib
@@ -39,7 +40,7 @@ Nodes=0
 
 
 def documented_keys(kind):
-    """The keys that numaplace-json(5) promises for a dictionary, without those of dictionaries in it."""
+    """The keys that numaplace-json(5) documents for a dictionary, without those of nested dictionaries."""
     text = (SOURCE / "man/numaplace-json.5").read_text(encoding="ascii")
     section = re.search(rf"^\.Ss {kind}\n((?:(?!\.S[sh] ).*\n)*)", text, re.MULTILINE).group(1)
     keys, depth = set(), 0
@@ -51,7 +52,8 @@ def documented_keys(kind):
 
 
 def parse_metrics(text, openmetrics):
-    """{(name, labels): value} of a text in one of the two formats, every rule of which that matters here is asserted."""
+    """{(name, labels): value} of a text in one of the two formats. Asserts every rule of the format that matters
+    here."""
     samples, families, family = {}, {}, None
     lines = text.split("\n")
     assert lines.pop() == ""
@@ -127,7 +129,7 @@ class Daemon(ctllib.CtlTest):
         raise AssertionError(f"waited in vain for: {what}\n{cls.log.read().decode(errors='replace')}")
 
     def json(self, *args):
-        """One JSON value; live numbers differ between two runs, so the two forms are not compared here."""
+        """One JSON value. Live numbers differ between two runs, so the two forms are not compared here."""
         value = json.loads(self.ctl(self.socket, "--json=pretty", *args))
         short = self.ctl(self.socket, "--json=short", *args)
         self.assertEqual(short.count("\n"), 1)
@@ -150,7 +152,7 @@ class Daemon(ctllib.CtlTest):
         self.assertIn("1 policy, 1 workload, ", text)
 
     def wait_managed(self):
-        """Another test had the process released, or everything read anew."""
+        """Another test released the process, or made the daemon read everything anew."""
         self.wait_until(lambda: self.try_json("workloads")[0]["tasks"] == 3, "the threads are managed")
 
     def test_workloads(self):
@@ -378,7 +380,7 @@ class Daemon(ctllib.CtlTest):
         self.assertEqual(child.wait(DEADLINE_SEC), 0)
 
     def test_top_without_anybody(self):
-        """A terminal that goes away ends it, and one that cannot be used is said so."""
+        """It ends when its terminal goes away, and reports a terminal that cannot be used."""
         for term in ("nosuch", "dumb"):
             with terminal.Terminal([CTL, self.socket, "top"], env={"TERM": term}) as screen:
                 screen.wait(f"this terminal cannot be used (TERM={term}); --once needs none")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Every verb and option is in the manual, in --help and in the three completions, and nothing else is.
+"""Every verb and option is in the manual, in --help and in the three completions, and no others are.
 
---help is printed from the tables that the command line is parsed with, so it is what the others are held against.
+--help is printed from the tables with which the command line is parsed, so the others are compared with it.
 """
 
 import os
@@ -46,7 +46,7 @@ class Docs(unittest.TestCase):
         return (SOURCE / path).read_text(encoding="utf-8")
 
     def test_help(self):
-        # A parser above that finds nothing must not pass for agreement.
+        # If a parser above finds nothing, that must not count as agreement.
         self.assertGreaterEqual(len(self.verbs), 15)
         self.assertGreaterEqual(len(self.options), 15)
         self.assertIn("policy list", self.verbs)
@@ -117,17 +117,17 @@ class Docs(unittest.TestCase):
         self.assertNotIn("--follow", self.complete("status", "--"))
         self.assertEqual(self.complete("policy", "cat", "--eff"), {"--effective"})
         self.assertEqual(self.complete("run", "--pol"), {"--policy=", "--policy-dir="})
-        self.assertEqual(self.complete("run", "--no-daemon", "status", "--no"), set())  # another program's option
+        self.assertEqual(self.complete("run", "--no-daemon", "status", "--no"), set())  # an option of another program
         self.assertIn("/etc/passwd", self.complete("report", "--html", "=", "/etc/pass"))
         for verb in ("explain", "resume", "release"):
             self.assertIn(str(os.getpid()), self.complete(verb, ""))
         env = self.told()
-        # As readline has it: = is a word of its own.
+        # As in readline: = is a word of its own.
         self.offers_of(lambda line: self.complete(*re.findall(r"=|[^= ]+", line)[1:], "", env=env))
 
     @unittest.skipUnless(shutil.which("bash"), "bash is not installed")
     def test_bash_completes_names_of_files(self):
-        """Blanks are quoted, and a slash, not a blank, follows a directory."""
+        """Blanks are quoted, and a directory is followed by a slash, not a blank."""
         directory = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="numaplacectl-")))
         (directory / "a b").mkdir()
         with terminal.Terminal(["bash", "--norc", "--noprofile", "-i"], columns=400,
@@ -160,7 +160,7 @@ class Docs(unittest.TestCase):
         self.assertEqual({f"-{c}" for c in re.findall(r" -s (\w) ", text)}, self.letters)
 
     def offers(self, offer):
-        """What a shell offers for the last word of some lines; its helpers ask the program that is tested."""
+        """What a shell offers for the last word of some lines; its helpers call the program under test."""
         self.assertEqual(offer("numaplacectl re"), {"resume", "release", "reload", "replay", "report"})
         self.assertEqual(offer("numaplacectl policy "), self.policy_verbs())
         self.assertEqual(offer("numaplacectl status --no"), {"--no-legend", "--no-pager"})
@@ -171,7 +171,7 @@ class Docs(unittest.TestCase):
         self.assertNotIn("--no-daemon", offer("numaplacectl run --policy=x true --"))
         for verb in ("explain", "resume", "release"):
             self.assertTrue(any(word.isdigit() for word in offer(f"numaplacectl {verb} ")), verb)
-        # Behind run comes the command line of another program, here itself.
+        # After run comes the command line of another program, here numaplacectl itself.
         for run in ("run", "run --policy=x"):
             self.assertEqual(offer(f"numaplacectl {run} numaplacectl re"), {"resume", "release", "reload", "replay", "report"})
 
@@ -184,14 +184,14 @@ done
 """
 
     def told(self):
-        """An environment with a numaplacectl that, asked for a list, has the options it was given on it."""
+        """An environment with a numaplacectl that, when asked for a list, prints the options it was given."""
         directory = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="numaplacectl-")))
         (directory / "numaplacectl").write_text(self.FAKE, encoding="ascii")
         (directory / "numaplacectl").chmod(0o755)
         return {**os.environ, "PATH": f"{directory}:{os.environ['PATH']}", "HOME": "/home"}
 
     def offers_of(self, offer):
-        """Names are those of the daemon and of the directories that the line names."""
+        """Names come from the daemon and from the directories in the line."""
         for line, names in {
             "--socket=/a/b show": {"workloads-socket-_a_b"},
             "show --socket /a/b": {"workloads-socket-_a_b"},

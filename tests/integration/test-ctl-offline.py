@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""numaplacectl where no daemon runs: topology, the policy verbs, usage, and its output's ends."""
+"""numaplacectl without a daemon: topology, the policy verbs, usage, and the ways its output can end."""
 
 import fcntl
 import json
@@ -222,7 +222,7 @@ class Policies(ctllib.CtlTest):
         self.fails("policy", "cat", "nosuch", self.at, code=4, says="no policy is named nosuch")
 
     def test_cat_beside_what_cannot_be_read(self):
-        """What can be is shown, and what there is not is named."""
+        """It shows what exists, and names what does not."""
         (self.dir / "05-nowhere.policy").symlink_to("/nonexistent")
         (self.dir / "06-directory.policy").mkdir()
         done = ctllib.run("policy", "cat", self.at, "06-directory", "10-app", "nosuch")
@@ -264,7 +264,7 @@ class Policies(ctllib.CtlTest):
         self.assertEqual(self.ctl("disable", "20-watched", *dirs), "")
         self.assertEqual((sorted(self.dir.rglob("*")), sorted(runtime.rglob("*"))), (before, []))
 
-        # One that acts by its own file, one that never does, one whose other drop-in is read later.
+        # One that acts through its own file, one that never acts, one whose other drop-in is read later.
         self.ctl("disable", "10-app", *dirs)
         self.assertEqual(self.acts(*dirs[:2])["10-app"], "observe")
         self.ctl("enable", "10-app", *dirs)
@@ -278,7 +278,7 @@ class Policies(ctllib.CtlTest):
         self.fails("enable", "--runtime", "20-watched", self.at, code=2, says="--runtime")
 
     def test_disable_what_is_overridden(self):
-        """Also what is not in force is removed: it would be as soon as the other drop-in is."""
+        """It also removes a drop-in that is not in force, which would take effect once the other one is removed."""
         runtime = self.directory()
         dirs = (self.at, f"--policy-dir={runtime}", "--socket=/nonexistent/bus")
         (self.dir / "20-watched.policy").write_text("[Match]\nComm=w\n[Workload]\nAct=observe\n[Placement]\nMode=auto\n",
@@ -294,7 +294,7 @@ class Policies(ctllib.CtlTest):
             self.assertEqual(self.ctl("disable", *args, "20-watched", *dirs), "")
             mine.unlink()
             self.assertEqual(self.acts(*dirs[:2])["20-watched"], "observe")
-        # What disable has written stays, and a policy that does not act needs none.
+        # The file that disable has written stays, and a policy that does not act needs none.
         self.ctl("disable", "10-app", *dirs)
         self.assertEqual(self.ctl("disable", "10-app", *dirs), "")
         self.assertEqual(self.ctl("disable", "90-default", *dirs), "")
@@ -349,7 +349,7 @@ class Policies(ctllib.CtlTest):
         self.assertIn("70-empty.policy: neither a [Match] section", out)
 
     def test_verify_what_is_disabled(self):
-        """As in `policy verify *.policy`: it is no error, as it is none in a directory."""
+        """As in `policy verify *.policy`: this is no error, as in a directory."""
         path = self.dir / "20-masked.policy"
         path.symlink_to("/dev/null")
         self.assertEqual(self.ctl("policy", "verify", self.at), "2 files, 0 errors, 0 warnings\n")
@@ -480,13 +480,13 @@ class Policies(ctllib.CtlTest):
         (policies / "10-a.policy").write_text("[Match]\nComm=*\n[Placement]\nMode=fixed\nNodes=7\n", encoding="ascii")
         self.assertEqual([p["path"] for p in self.ctl_json("policy", "list", f"--root={root}")],
                          [f"{policies}/10-a.policy"])
-        # Another machine's nodes are not held against this one's.
+        # Nodes of another machine are not compared with those of this one.
         self.ctl("policy", "verify", f"--root={root}")
         self.ctl("policy", "verify", f"--root={root}", "--synthetic=numa:2 pu:1", code=1)
 
 
 class Output(ctllib.CtlTest):
-    """Where standard output ends."""
+    """Ways in which standard output ends."""
 
     def run_with_stdout(self, stdout, *args):
         return subprocess.run([CTL, *args], stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE,
@@ -522,7 +522,7 @@ class Output(ctllib.CtlTest):
             while True:
                 try:
                     chunk = os.read(master, 4096)
-                except OSError:  # how a terminal ends
+                except OSError:  # how the end of a terminal shows
                     break
                 if not chunk:
                     break
@@ -532,7 +532,7 @@ class Output(ctllib.CtlTest):
         return out
 
     def paged(self, *args, status=0, **env):
-        """What comes to a terminal that is all of ours."""
+        """Everything written to a terminal comes from numaplacectl's own code."""
         without = [word for name in ("SUDO_UID", "DOAS_USER", "PKEXEC_UID", "NUMAPLACE_PAGER", "NUMAPLACE_LESS") for word in ("-u", name)]
         env = {"PAGER": "sed s/^/PAGER:/", "TERM": "xterm", **env}
         argv = ["env", *without, *[f"{name}={value}" for name, value in env.items()], CTL, *args]
@@ -556,18 +556,18 @@ class Output(ctllib.CtlTest):
                 self.assertNotIn("PAGER:", self.paged(*args))
 
     def test_pager_as_somebody_else(self):
-        """Who may do this as somebody else may not have a shell by it."""
+        """A user who may do this as another user must not get a shell by it."""
         for name in ("SUDO_UID", "DOAS_USER", "PKEXEC_UID"):
             text = self.paged("policy", "list", f"--policy-dir={self.directory()}", **{name: "1000"})
             self.assertNotIn("PAGER:", text)
             self.assertIn("POLICY", text)
 
     def test_pager_that_ends(self):
-        """Who has seen enough is no failure; what failed still is."""
+        """A reader that has seen enough is no failure; a failure still is."""
         at = f"--policy-dir={self.directory()}"
         self.assertNotIn("numaplacectl:", self.paged("policy", "list", at, PAGER="true"))
         self.assertIn("PAGER:", self.paged("policy", "match", at, "--", "nosuch-command"))
-        # Messages are part of what it shows.
+        # Messages are part of its output.
         self.assertIn("PAGER:numaplacectl:", self.paged("policy", "cat", "nosuch", at, status=4))
         text = self.paged("policy", "list", at, PAGER="nosuch-pager", status=1)
         self.assertIn("the pager cannot be run (--no-pager does without): nosuch-pager", text)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""numaplacectl report: the day in numbers, and on a page that is looked at in a browser without network."""
+"""numaplacectl report: the day in numbers, and as a page in a browser without network."""
 
 import html.parser
 import json
@@ -14,7 +14,7 @@ import unittest
 import lib
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser"))), None)
-# What a reader would see: where each area and curve lies in its picture, and whether anything was fetched.
+# What a reader would see: where each area and curve is in its picture, and whether anything was fetched.
 LOOK = """<script>
 const pictures = [...document.querySelectorAll("svg")].map(svg => ({
     title: svg.querySelector("title").textContent, width: svg.getBoundingClientRect().width,
@@ -53,7 +53,7 @@ class Strict(html.parser.HTMLParser):
 
 class Report(lib.DaemonTest):
     def observed(self):
-        """A daemon that has placed somebody and looked at it a few times."""
+        """A daemon that has placed a process and sampled it a few times."""
         self.write_policy()
         workload = self.spinner("--threads=1")
         daemon = self.daemon().ready()
@@ -134,7 +134,7 @@ class Report(lib.DaemonTest):
         path = self.directory / "looked-at.html"
         path.write_text(self.page(daemon).replace("</body>", LOOK), encoding="utf-8")
         with tempfile.TemporaryDirectory() as home:
-            # The user is root where tests run in a container, and /dev/shm is small there.
+            # Tests in a container run as root, and /dev/shm is small there.
             run = subprocess.run([BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1000,800",
                                   f"--user-data-dir={home}", "--dump-dom", path.as_uri()],
                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, timeout=lib.DEADLINE_SEC,

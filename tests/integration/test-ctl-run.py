@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""numaplacectl run: a command starts under a policy that would not match it, and where that policy wants it."""
+"""numaplacectl run: a command starts under a policy that would not match it, where that policy wants it."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import unittest
 import ctllib
 import lib
 
-# What the command sees of itself first: its mask, before anything of it could have been found.
+# What the command first sees of itself: its mask, before discovery could have found it.
 MASK = "import os; print(','.join(map(str, sorted(os.sched_getaffinity(0)))), flush=True)"
 
 
@@ -61,7 +61,7 @@ class Alone(ctllib.CtlTest):
             self.assertIn(done.returncode, (125, 126))
 
     def test_sigpipe_is_what_it_was(self):
-        # The interpreter of this test ignores it; subprocess gives it back to the child, unless told not to.
+        # The interpreter of this test ignores it; subprocess restores it in the child unless told otherwise.
         ignored = []
         for restore in (True, False):
             run = [subprocess.run([*argv, "grep", "SigIgn", "/proc/self/status"], capture_output=True, text=True, check=True,
@@ -86,7 +86,7 @@ class Under(lib.DaemonTest):
     def setUp(self):
         lib.need_placing()
         super().setUp()
-        # MinAgeSec= is for what is found; who was assigned does not wait.
+        # MinAgeSec= applies to discovered processes; an assigned one does not wait.
         self.write_policy(mark="nobody", Workload={"MinAgeSec": "60"})
         self.running = self.daemon().ready()
 
@@ -102,7 +102,7 @@ class Under(lib.DaemonTest):
         return process
 
     def test_from_its_first_instruction(self):
-        # It waits for its end, since the home of who is over is given up as soon as that is seen.
+        # The command waits for the test, since the home of an ended process is given up as soon as that is seen.
         with subprocess.Popen(self.run_argv(sys.executable, "-c", f"{MASK}; input()"), stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             first = process.stdout.readline()
@@ -124,10 +124,10 @@ class Under(lib.DaemonTest):
                              ("50-test", True, "managed", ""))
             self.assertEqual(set(lib.affinity(pid).values()), {explained["home"]})
             self.assertIn("assigned by name", self.running.ctl_run("explain", str(pid)).stdout)
-        # Born with the mask of its parent, it is put back once it is known what it would have without it.
+        # It starts with its parent's mask, and is restored once the mask it would have otherwise is known.
         lib.wait_until("its own record", lambda: all(
             task["original"] for task in self.running.ctl("explain", str(last))["tasks"]))
-        # What was released is left alone until it is resumed; then it is where it was.
+        # A released process is left alone until it is resumed; then it is back in its place.
         self.running.ctl("release", str(last))
         lib.wait_until("its full mask", lambda: set(lib.affinity(last).values()) == {self.full})
         self.running.ctl("resume", str(last))

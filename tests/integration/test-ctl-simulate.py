@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""numaplacectl simulate: files that are wrong, tables, JSON, exit codes, progress, the picture. What scenarios show is the suite
-sim's business."""
+"""numaplacectl simulate: invalid files, tables, JSON, exit codes, progress, the picture. What scenarios show is
+tested by suite sim."""
 
 import os
 import pty
@@ -108,7 +108,7 @@ class Simulate(ctllib.CtlTest):
         # Nothing ends in this scenario: the makespan is infinite.
         self.assertIsNone(value["variants"][0]["machine"]["makespan-usec"]["median"])
         self.assertEqual([e["held"] for e in value["expectations"]], [True, True, True])
-        # The same seeds give the same bytes; another number of seeds is another table.
+        # The same seeds give the same bytes; another number of seeds gives another table.
         self.assertEqual(self.ctl("--json=short", "simulate", path), self.ctl("--json=short", "simulate", path))
         self.assertEqual(self.ctl_json("simulate", path, "--seeds=5")["seeds"], 5)
 
@@ -155,7 +155,7 @@ class Simulate(ctllib.CtlTest):
         self.assertTrue(shown.endswith(b"\r\x1b[K"))
 
     def test_record(self):
-        """The plans of the first variant with a daemon: planned again they are the same, and top shows them."""
+        """The plans of the first variant with a daemon: planning again gives the same, and top shows them."""
         path, record = self.scenario(), self.directory() / "plans"
         self.ctl("simulate", f"--record={record}", "--seeds=1", path)
         replayed = self.ctl_json("replay", record)
@@ -183,7 +183,7 @@ class Simulate(ctllib.CtlTest):
             for keys, part in (("", "its end"), ("\r", "PLANNED"), ("q", "LAST ACTIONS"), ("h", "plans of this second"), ("q", "LAST ACTIONS")):
                 screen.press(keys)
                 screen.wait(part)
-            # No key that curses knows: arrows as another mode sends them, a made up one, Alt.
+            # Not keys that curses knows: arrows in another mode, an invented one, Alt.
             for keys in ("\033[A", "\033[1;2q", "\033[200~", "\033Oh", "\033q", "\033\033[B"):
                 with self.subTest(keys=keys):
                     screen.press(keys + "h")
@@ -194,7 +194,7 @@ class Simulate(ctllib.CtlTest):
             self.assertEqual(screen.end(), 0)
 
     def test_record_to_no_file(self):
-        """A pipe is written to and not replaced, and so is an open descriptor; what is a file below /dev is one."""
+        """A pipe or an open descriptor is written to and not replaced; a regular file below /dev is replaced."""
         self.assertIn("\nplan tick=", self.ctl("simulate", "--record=/dev/fd/1", "--seeds=1", self.scenario()))
         pipe = self.directory() / "pipe"
         os.mkfifo(pipe)

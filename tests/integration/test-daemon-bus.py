@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""org.numaplace1 on a system bus: a dbus-daemon of the test's own, with the bus policy that is installed."""
+"""org.numaplace1 on a system bus: a dbus-daemon of the test's own, with the installed bus policy."""
 
 import json
 import os
@@ -15,7 +15,7 @@ import lib
 POLKIT = os.environ["NUMAPLACE_FAKE_POLKIT"]
 STORM = os.environ["NUMAPLACE_BUS_STORM"]
 
-# What every system bus has: nobody may have a name or call anybody, unless a file of his says so.
+# Rules of every system bus: without a policy file nobody may own a name or call another client.
 CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Configuration 1.0//EN"
     "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
 <busconfig>
@@ -160,7 +160,7 @@ class Reading(BusTest):
         daemon.stop()
 
     def test_introspection_is_complete(self):
-        """Every argument has a name, and the manual and the header know every member and no others."""
+        """Every argument has a name, and the manual and the header list all members and no others."""
         self.start_bus()
         daemon = self.served(self.daemon_on_bus())
         manual = (lib.SOURCE / "man/org.numaplace1.5").read_text(encoding="utf-8")
@@ -210,7 +210,7 @@ class Changing(BusTest):
         self.answers("Pause", "s", "")
         self.answers("Resume", "s", "", who=NOBODY)
         self.assertFalse(self.paused(daemon))
-        # Whether polkit may ask the user for a password is the caller's decision; busctl's is yes.
+        # The caller decides whether polkit may ask the user for a password; busctl allows it.
         self.assertEqual(self.busctl("--allow-interactive-authorization=no", "call", "org.numaplace1", "/org/numaplace1",
                                      "org.numaplace1.Manager", "Pause", "s", "50-test", who=NOBODY).returncode, 0)
         self.answers("Release", who=NOBODY, **WORKLOAD)
@@ -258,7 +258,7 @@ class Changing(BusTest):
         daemon.stop()
 
     def test_who_leaves_questions_open_keeps_nobody_else_from_asking(self):
-        """Each busctl is a connection; so many of one user may wait, whatever the number of connections."""
+        """Each busctl is a connection. The limit of waiting calls is per user, whatever the number of connections."""
         self.start_bus()
         daemon = self.served(self.daemon_on_bus())
         polkit = self.start_polkit("silent")
@@ -268,7 +268,7 @@ class Changing(BusTest):
             self.addCleanup(self.stop_bus, asking)
             self.assertIn("org.numaplace1.manage", polkit.stdout.readline())
         self.refuses("too many changes wait", "Pause", "s", "", who=NOBODY)
-        # Root is asked nothing.
+        # Root is not asked.
         self.answers("Pause", "s", "")
         self.assertTrue(self.paused(daemon))
         daemon.stop()
@@ -282,7 +282,7 @@ class Changing(BusTest):
 
 
 class Coming(BusTest):
-    """The bus comes late, goes and comes again."""
+    """The bus starts late, goes away and comes back."""
 
     def test_bus_comes_and_goes(self):
         daemon = self.daemon_on_bus()
@@ -345,7 +345,7 @@ class Signals(BusTest):
         def heard(*words):
             def look():
                 daemon.ctl("status")
-                self.answers("GetStatus")  # until the monitor has this, it may not listen yet
+                self.answers("GetStatus")  # until the monitor has seen this, it may not be listening yet
                 text = path.read_text(encoding="utf-8", errors="replace")
                 return any(all(word in line for word in words) for line in text.splitlines())
 
@@ -369,7 +369,7 @@ class Signals(BusTest):
 
 class Storm(BusTest):
     def test_placing_goes_on(self):
-        """A thousand clients that listen and ask; afterwards everything is as before."""
+        """A thousand clients that listen and send requests; afterwards everything is as before."""
         self.start_bus()
         daemon = self.served(self.daemon_on_bus())
         before = self.answers("GetStatus")[0]
@@ -381,7 +381,7 @@ class Storm(BusTest):
         for verb in ("pause", "resume") * 2:
             tick = daemon.ctl("status")["tick"]
             daemon.ctl_run(verb, "50-test").check_returncode()
-            # It asks for a tick.
+            # The request causes a tick.
             lib.wait_until("another tick", lambda before=tick: daemon.ctl("status")["tick"] > before)
         self.assertIsNone(storm.poll())
         storm.terminate()
@@ -389,11 +389,11 @@ class Storm(BusTest):
         self.assertEqual(storm.wait(), 0, said)
         self.assertEqual((said["pending"], said["replies"] + said["errors"]), (0, said["calls"]), said)
         self.assertGreater(said["replies"], 0)
-        # Each pause and resume is a signal to each of them; the last ones may be under way still.
+        # Each pause and resume is a signal to each client; the last ones may still be in flight.
         self.assertGreater(said["signals"], 1000)
         after = self.answers("GetStatus")[0]
         self.assertTrue(after["system_bus"]["data"])
-        # Sanitizers keep what was freed.
+        # Sanitizers keep freed memory.
         if b"__asan_init" not in pathlib.Path(lib.DAEMON).read_bytes():
             self.assertLess(after["rss_bytes"]["data"], before["rss_bytes"]["data"] + (4 << 20))
         self.assertNotIn("went away", daemon.stop())

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Act=cpuset through libcpuset, in the cpuset file system at /dev/cpuset, which is mounted in a mount namespace that ends with the test.
+"""Act=cpuset through libcpuset, in the cpuset file system at /dev/cpuset, mounted in a mount namespace that ends with
+the test.
 
-Where the kernel's cpusets are mounted already with names like cpuset.cpus, every mount has these names. There /dev/cpuset is a directory
-of links to the same files by the names that they would have, and the daemon is shown a mountinfo that says it is the file system:
-what is changed are the kernel's cpusets all the same, and by the library.
+Where the kernel's cpusets are already mounted with names like cpuset.cpus, every mount has these names. There
+/dev/cpuset is a directory of links to the same files, under the names they would have, and the daemon gets a
+mountinfo that says it is the file system. The changes are still made to the kernel's cpusets, by the library.
 """
 
 import functools
@@ -17,11 +18,11 @@ import fencelib
 import lib
 
 DEV = pathlib.Path("/dev/cpuset")
-# Where the controller is when that is links to it.
+# Where the controller is when /dev/cpuset has links to it.
 LINKED = pathlib.Path("/dev/linked")
-# What programs need of /dev.
+# The devices that programs need.
 NODES = ("null", "zero", "full", "random", "urandom", "tty", "shm", "pts", "ptmx")
-# How the namespace is known to be there.
+# Identifies the namespace.
 OURS = "NUMAPLACE_TEST_MOUNTS"
 
 
@@ -30,7 +31,7 @@ def mount(*args):
 
 
 def make_dev():
-    """A /dev of our own: a directory made in the host's would outlive the namespace."""
+    """A /dev of its own: a directory made in the host's would outlive the namespace."""
     new = pathlib.Path(tempfile.mkdtemp(prefix="np-dev-"))
     mount("-t", "tmpfs", "none", new)
     for node in filter(pathlib.Path.exists, (pathlib.Path("/dev") / name for name in NODES)):
@@ -45,7 +46,7 @@ def make_dev():
 
 @functools.cache
 def lacking():
-    """Mounts what the tests need, once; returns what cannot be had, or nothing."""
+    """Mounts what the tests need, once. Returns what is not possible, or nothing."""
     if OURS not in os.environ:
         return "a mount namespace of its own"
     if "libcpuset: yes" not in subprocess.run([lib.DAEMON, "--version"], capture_output=True, text=True, check=True).stdout:
@@ -80,7 +81,8 @@ class CpusetFs(fencelib.FenceTest):
             self.link()
 
     def link(self):
-        """Links in /dev/cpuset to the cgroup's files and to those above it, and the word of a mountinfo that they are its own."""
+        """Links in /dev/cpuset to the files of the cgroup and of those above it, and a mountinfo that presents them
+        as its own."""
         for directory in (self.cgroup, *self.cgroup.parents):
             if not directory.is_relative_to(self.controller):
                 break
@@ -118,7 +120,7 @@ class CpusetFs(fencelib.FenceTest):
         self.check_back(work)
 
     def test_killed_and_started(self):
-        """The next one puts back what the first has left, before it places anything."""
+        """The next daemon restores what the first has left, before it places anything."""
         work, daemon = self.placed()
         daemon.kill()
         self.assertNotEqual(self.cpus(), self.before)
@@ -139,7 +141,7 @@ class CpusetFs(fencelib.FenceTest):
         self.check_back(work)
 
     def test_not_alone(self):
-        """A process of no policy keeps its cpuset."""
+        """A process without a policy keeps its cpuset."""
         self.policy()
         procs = self.cgroup / "cgroup.procs"
         other = self.spinner("--asleep", mark="other", preexec_fn=lambda: procs.write_text("0", encoding="ascii"))
@@ -152,7 +154,7 @@ class CpusetFs(fencelib.FenceTest):
         self.check_back(work)
 
     def test_administrators_bound(self):
-        """What the batch system has given to the job is never exceeded, and is what is put back."""
+        """The cpuset given by the batch system is never exceeded, and is what is restored."""
         self.policy()
         work = self.inside()
         self.before = str(lib.own_cpus()[-1])
@@ -164,7 +166,7 @@ class CpusetFs(fencelib.FenceTest):
         self.assertEqual((self.cpus(), work.masks()), (self.before, {self.before}))
 
     def test_refused(self):
-        """The kernel leaves no cpuset with less than one below it has."""
+        """The kernel does not let a cpuset have less than one below it."""
         below = self.cgroup / "below"
         below.mkdir()
         self.addCleanup(below.rmdir)

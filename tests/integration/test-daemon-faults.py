@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Journals that cannot be believed, file systems that are full, users that are not root."""
+"""Journals that cannot be trusted, full file systems, users other than root."""
 
 import os
 import pathlib
@@ -13,7 +13,7 @@ import lib
 
 
 class Journal(lib.PlacingTest):
-    """What the next start makes of the journal of a daemon that was killed."""
+    """What the next start makes of the journal of a killed daemon."""
 
     def crash(self, threads=5):
         daemon = self.daemon().ready()
@@ -21,7 +21,7 @@ class Journal(lib.PlacingTest):
         lib.wait_until("the threads", lambda: len(lib.affinity(workload.pid)) == threads + 1)
         self.wait_home(daemon, workload)
         daemon.kill()
-        (self.policies / "50-test.policy").unlink()  # the next one only puts back
+        (self.policies / "50-test.policy").unlink()  # the next daemon only restores
         return workload
 
     def test_damaged(self):
@@ -30,7 +30,7 @@ class Journal(lib.PlacingTest):
         self.assertGreater(len(lines), 1)
         self.journal.write_bytes(b"".join([*lines, b"\x00\xff garbage\n", b"more garbage\n"]))
         self.daemon().fails(lib.JOURNAL, f"{self.journal.name}:")
-        # Everything that could be read was put back, and the next start is a clean one.
+        # Everything readable was restored, and the next start is a clean one.
         self.assertEqual(workload.masks(), {self.full})
         self.assertTrue((self.runtime / f"{self.journal.name}.corrupt").exists())
         self.daemon().ready().stop()
@@ -44,8 +44,8 @@ class Journal(lib.PlacingTest):
         (self.policies / "50-test.policy").unlink()
         self.journal.write_bytes(self.journal.read_bytes()[:-3])
         self.daemon().ready().stop()
-        # The crash that cuts a line short comes before the change it announces. Here the change was made, so the one
-        # process of the lost line is taken for one that somebody else pinned.
+        # A crash that cuts a line short happens before the change that the line announces. Here the change was made,
+        # so the one process of the lost line is taken for one that somebody else pinned.
         left = [workload for workload in workloads if workload.masks() != {self.full}]
         self.assertLessEqual(len(left), 1)
 
@@ -59,7 +59,7 @@ class Journal(lib.PlacingTest):
                 lib.wait_until("an answer", lambda daemon=daemon: daemon.process.poll() is not None or
                                daemon.says(": ready ("))
                 if daemon.process.poll() is None:
-                    self.assertEqual(content, b"")  # an empty file is a journal in which nothing is
+                    self.assertEqual(content, b"")  # an empty file is an empty journal
                     daemon.stop()
                 else:
                     daemon.fails(lib.JOURNAL, str(self.journal))
@@ -71,7 +71,7 @@ class Journal(lib.PlacingTest):
         os.chown(self.journal, 65534, 65534)
         log = self.daemon().fails(lib.JOURNAL, str(self.journal))
         self.assertEqual(log.count("\n"), 1, log)
-        self.assertEqual(workload.masks(), masks)  # nothing in it was believed
+        self.assertEqual(workload.masks(), masks)  # nothing in it was trusted
         os.chown(self.journal, 0, 0)
         self.daemon().ready().stop()
         self.assertEqual(workload.masks(), {self.full})
@@ -108,11 +108,11 @@ class Journal(lib.PlacingTest):
         self.journal.write_text(self.journal.read_text().replace(str(workload.pid), str(innocent.pid)))
         daemon = self.daemon()
         lib.wait_until("an answer", lambda: daemon.process.poll() is not None or daemon.says(": ready ("))
-        self.assertEqual(innocent.masks(), mask)  # its start time is another one
+        self.assertEqual(innocent.masks(), mask)  # its start time differs
 
 
 class Full(lib.DaemonTest):
-    """A /run without room, in a mount namespace of its own."""
+    """A full /run, in a mount namespace of its own."""
 
     def setUp(self):
         lib.need_placing()
@@ -150,16 +150,16 @@ class Full(lib.DaemonTest):
         workloads = [self.spinner("--asleep") for _ in range(80)]
         lib.wait_until("the journal to be full", lambda: daemon.says("unjournalled"))
         masks = set().union(*(workload.masks() for workload in workloads))
-        self.assertIn(self.full, masks)  # what cannot be written down is not done
+        self.assertIn(self.full, masks)  # what cannot be recorded is not done
         self.assertIsNone(daemon.process.poll())
         (inside / "fill").unlink()
-        for workload in workloads:  # and it goes on when there is room again
+        for workload in workloads:  # and placement continues when there is room again
             self.wait_home(daemon, workload)
         daemon.stop()
         self.assertEqual(set().union(*(workload.masks() for workload in workloads)), {self.full})
 
     def test_limited_while_running(self):
-        """A limit on the size of files: the kernel sends a signal that would kill the daemon."""
+        """A limit of file sizes, which makes the kernel send a signal that would kill the daemon."""
         self.runtime = self.directory / "run"
         journal = self.runtime / lib.journal_name()
         daemon = self.daemon().ready()
@@ -175,7 +175,7 @@ class Full(lib.DaemonTest):
         self.assertEqual(set().union(*(workload.masks() for workload in workloads)), {self.full})
 
     def check_forgotten(self, end):
-        """Who chooses what was ours, when that is put back, keeps it."""
+        """A user who sets what was the daemon's mask, after that was restored, keeps it."""
         self.runtime = self.directory / "run"
         workload = self.spinner("--asleep", "--threads=3")
         daemon = self.daemon().ready()
@@ -204,7 +204,7 @@ class Full(lib.DaemonTest):
         self.check_forgotten(end)
 
     def test_read_only_after_a_crash(self):
-        """It is put back, and said to be in the journal still."""
+        """It is restored, and reported as still being in the journal."""
         self.runtime = self.directory / "run"
         workload = self.spinner("--asleep", "--threads=3")
         daemon = self.daemon().ready()
@@ -232,7 +232,7 @@ class FewDescriptors(lib.DaemonTest):
         self.write_policy()
 
     def test_many_threads(self):
-        """Stat files are not kept open where that leaves no descriptors to look at anything else."""
+        """Stat files are not kept open if that leaves too few descriptors for anything else."""
         workload = self.spinner("--asleep", "--threads=150")
         daemon = self.daemon(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (44, 44))).ready()
         self.wait_home(daemon, workload)
@@ -241,7 +241,7 @@ class FewDescriptors(lib.DaemonTest):
         self.assertEqual(workload.masks(), {self.full})
 
     def test_none_left(self):
-        """What cannot be read is told once, and goes on when there are some again."""
+        """The failure is reported once, and reading continues when descriptors are available again."""
         daemon = self.daemon().ready()
         limits = resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE)
         for _ in range(2):
@@ -257,7 +257,7 @@ class FewDescriptors(lib.DaemonTest):
 
 
 class NotPermitted(lib.DaemonTest):
-    """Another user's daemon observes only, and says so once."""
+    """Another user's daemon only observes, and says so once."""
 
     def test_observes(self):
         lib.need_root()
@@ -266,7 +266,7 @@ class NotPermitted(lib.DaemonTest):
                           check=False).returncode != 0:
             self.skipTest("the build directory cannot be entered by other users")
         self.write_policy()
-        # Environments of others cannot be read either.
+        # Environments of others are unreadable, too.
         (self.policies / "40-name.policy").write_text(
             f"[Match]\nComm=np{self.mark[:8]}\n[Workload]\nMinAgeSec=0\n[Placement]\nMode=fixed\nNodes=0\n")
         self.runtime.mkdir()
@@ -305,7 +305,7 @@ class NotPermitted(lib.DaemonTest):
         self.assertIn("plan tick=", daemon.log())
 
     def test_plans_once_for_who_is_old(self):
-        """MinAgeSec= is about the process, however short a time the daemon has known it."""
+        """MinAgeSec= is the age of the process, however short a time the daemon has known it."""
         lib.need_placing()
         self.write_policy(Workload={"MinAgeSec": "1s"})
         workload = self.spinner()
@@ -319,7 +319,7 @@ class NotPermitted(lib.DaemonTest):
 
 
 class Descriptors(lib.DaemonTest):
-    """A limit that leaves few beside those of the threads it follows."""
+    """A limit that leaves few descriptors besides those of the threads it follows."""
 
     def test_stop_puts_back(self):
         lib.need_placing()
@@ -332,7 +332,7 @@ class Descriptors(lib.DaemonTest):
 
 
 class Output(lib.DaemonTest):
-    """Standard output that nothing can be written to."""
+    """Standard output that cannot be written to."""
 
     def test_full_device(self):
         with open("/dev/full", "wb") as full:
@@ -346,7 +346,7 @@ class Output(lib.DaemonTest):
         self.assertIn("No space left on device", done.stderr)
 
     def test_closed(self):
-        """What is logged then goes nowhere, and not into the first file that is opened."""
+        """Log output then goes nowhere, and not into the first file that is opened."""
         daemon = self.daemon("--dry-run", wrap=["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh"])
         lib.wait_until("its socket", lambda: (self.runtime / "bus").exists() or daemon.process.poll() is not None)
         self.assertIsNone(daemon.process.poll())
@@ -354,10 +354,10 @@ class Output(lib.DaemonTest):
 
 
 class DryRun(lib.DaemonTest):
-    """I11: looking makes no changing system call."""
+    """I11: observing makes no changing system call."""
 
-    # Whatever changes where tasks run or where memory is, and what files are called.
-    # Not set_mempolicy, which is about the caller alone: libnuma tries one out when it is loaded, and takes it back.
+    # System calls that change where tasks run, where memory is, or file names. Not set_mempolicy, which affects only
+    # the caller: libnuma tries one when it is loaded, and reverts it.
     CHANGING = ("sched_setaffinity", "sched_setattr", "sched_setscheduler", "setpriority", "ioprio_set", "move_pages",
                 "migrate_pages", "mbind", "set_mempolicy_home_node", "process_madvise", "ptrace",
                 "kill", "tgkill", "tkill", "pidfd_send_signal", "cgroup", "mount", "umount2", "rename", "renameat",
@@ -370,7 +370,7 @@ class DryRun(lib.DaemonTest):
             self.skipTest("strace does not work here")
         self.write_policy()
         self.trace = self.directory / "trace"
-        # A sanitized build looks for leaks with ptrace, which strace has already.
+        # A sanitized build looks for leaks with ptrace, which strace already uses.
         self.env = {"ASAN_OPTIONS": "detect_leaks=0"}
 
     def calls(self):
@@ -392,13 +392,14 @@ class DryRun(lib.DaemonTest):
         os.kill(pid, 15)
         daemon.process.wait(lib.DEADLINE_SEC)
         calls = self.calls()
-        self.assertIn("sched_getaffinity", calls)  # the table was read right
+        self.assertIn("sched_getaffinity", calls)  # the table was parsed correctly
         self.assertEqual([name for name in self.CHANGING if name in calls], [])
         self.assertEqual(workload.masks(), {self.full})
         self.assertFalse(self.journal.exists())
 
     def plan_once(self):
-        """Whether it planned something: a process that is held up, by its tracer or by others, may be put off until it gives up."""
+        """Whether it planned something. A process that is held up, by its tracer or by others, may be put off until
+        the daemon gives up."""
         daemon = self.daemon("--dry-run", "--once", env=self.env, wrap=[
             "strace", "-f", "-o", str(self.trace), "-e",
             "trace=openat,open,creat,mkdir,mkdirat,unlink,unlinkat,link,symlink,chmod,fchmod,chown,bind,socket"])
@@ -413,7 +414,7 @@ class DryRun(lib.DaemonTest):
         self.assertIn("openat(", trace)
         for line in trace.splitlines():
             if "openat(" in line or "open(" in line:
-                # A pressure trigger is armed by writing to it; it ends with its descriptor.
+                # Writing to a pressure trigger arms it; the trigger ends with its descriptor.
                 self.assertTrue("O_RDONLY" in line or "O_PATH" in line or "pressure" in line, line)
             else:
                 self.assertFalse(any(f" {name}" in line for name in ("mkdir", "unlink", "bind(", "chmod", "chown",
@@ -425,7 +426,7 @@ class DryRun(lib.DaemonTest):
         daemon = self.daemon("--dry-run").ready()
         move = lib.wait_until("a decision", lambda: [m for m in daemon.ctl("moves") if m["pid"] == workload.pid])[0]
         self.assertEqual((move["kind"], move["outcome"]), ("set-home", "skipped"))
-        # The same wish at every slow tick is one entry with a count.
+        # The same wish in every slow tick is one entry with a count.
         lib.wait_until("it to be counted", lambda: [m for m in daemon.ctl("moves") if m["pid"] == workload.pid and
                                                     m["count"] > 2])
         self.assertEqual(workload.masks(), {self.full})

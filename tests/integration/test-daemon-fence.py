@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Act=cpuset on a host whose cpuset controller is on version 1, in a cgroup of the test's own: up at home, put back at the stop, after a
-crash, and when the policy goes. Lends take it down: test-daemon-lend.py."""
+"""Act=cpuset on a host whose cpuset controller is on version 1, in a test cgroup: confined at home, restored at the
+stop, after a crash, and when the policy goes. Lending suspends it: test-daemon-lend.py."""
 
 import os
 import resource
@@ -20,7 +20,8 @@ class Fence(fencelib.FenceTest):
         self.wait_up(daemon, work)
         self.assertEqual(daemon.ctl("status")["fences_up"], 1)
         self.assertIn("Means", daemon.ctl_run("explain", str(work.pid)).stdout)
-        # Who comes from outside is kept in, so is at home at once, and is put back as well. What his mask is, is seen without the fence.
+        # A process that joins from outside is confined, so it is at home at once, and is restored as well. Its own
+        # mask is visible without the confinement.
         late = self.inside()
         home = work.masks()
         self.assertEqual(late.masks(), home)
@@ -43,7 +44,7 @@ class Fence(fencelib.FenceTest):
         self.assertEqual(work.masks(), {self.full})
 
     def test_changed_by_somebody_else(self):
-        """What somebody else sets is the outer bound from then on, also of what is put back."""
+        """A cpuset that somebody else sets is the outer limit from then on, and what is restored."""
         self.policy(Steal={"Steal": "no"})
         work = self.inside()
         daemon = self.daemon().ready()
@@ -59,7 +60,8 @@ class Fence(fencelib.FenceTest):
         self.assertEqual(work.masks(), {theirs})
 
     def test_not_alone(self):
-        """Somebody of no policy is in the cgroup, so it is not fenced; with masks it is placed all the same."""
+        """A process without a policy is in the cgroup, so the cgroup is not confined. The other is still placed, by
+        masks."""
         self.policy()
         procs = self.cgroup / "cgroup.procs"
         self.spinner("--asleep", mark="other", preexec_fn=lambda: procs.write_text("0", encoding="ascii"))
@@ -72,7 +74,7 @@ class Fence(fencelib.FenceTest):
         self.assertEqual(work.masks(), {self.full})
 
     def make_below(self):
-        """A cgroup in the fenced one, and one in that: both begin with the list of their parent."""
+        """A cgroup in the confined one, and one in that: both begin with the list of their parent."""
         below = self.cgroup / "below" / "deeper"
         for cgroup in (below.parent, below):
             cgroup.mkdir()
@@ -80,7 +82,7 @@ class Fence(fencelib.FenceTest):
         return below.parent, below
 
     def check_below(self, end):
-        """Cgroups that were made while the fence was up have what it has again when it is down."""
+        """Cgroups made during the confinement get the same list as the parent after it."""
         (self.cgroup / "cgroup.clone_children").write_text("1", encoding="ascii")
         self.policy()
         work = self.inside()
@@ -103,7 +105,7 @@ class Fence(fencelib.FenceTest):
         self.check_below(self.crash)
 
     def test_made_again(self):
-        """A cgroup that somebody made anew, with the list it had from us by chance, is his."""
+        """A cgroup that somebody made anew, which by chance has the daemon's list, is foreign."""
         self.policy()
         work = self.inside()
         daemon = self.daemon().ready()
@@ -119,7 +121,7 @@ class Fence(fencelib.FenceTest):
         self.assertEqual(self.cpus(), ours)
 
     def check_renamed(self, end):
-        """Somebody renames the cgroup: it is put back where it is then."""
+        """Somebody renames the cgroup: it is restored under its new name."""
         self.policy()
         work = self.inside()
         daemon = self.daemon().ready()
@@ -136,7 +138,8 @@ class Fence(fencelib.FenceTest):
         self.check_renamed(self.crash)
 
     def test_renamed_to_and_fro(self):
-        """One that is renamed while it is looked for has not been removed. What could not be put back is told, and put back later."""
+        """A cgroup that is renamed during the search has not been removed. A failed restore is reported, and repeated
+        later."""
         self.policy()
         for crash in 4 * (False, True):
             work = self.inside()
@@ -166,7 +169,7 @@ class Fence(fencelib.FenceTest):
             work.end()
 
     def test_chosen_while_down(self):
-        """The home's CPUs, when they are somebody's choice: the first one takes it down, the second one is his as well."""
+        """The home's CPUs as a foreign choice: the first one ends the confinement, the second one is kept as well."""
         self.policy()
         work = self.inside()
         daemon = self.daemon().ready()
@@ -179,7 +182,7 @@ class Fence(fencelib.FenceTest):
         self.assertEqual(self.cpus(), home)
 
     def test_out_of_sight(self):
-        """--restore where the hierarchy is not mounted: what it cannot see stays in the journal."""
+        """--restore where the hierarchy is not mounted: invisible cgroups stay in the journal."""
         self.policy()
         work = self.inside()
         daemon = self.daemon().ready()
@@ -191,7 +194,8 @@ class Fence(fencelib.FenceTest):
         self.assertEqual(self.cpus(), self.before)
 
     def test_thread_elsewhere(self):
-        """On version 1 a thread can be in another cgroup than its process. Its cpuset, which leaves nothing of the home, is its own."""
+        """On version 1 a thread can be in another cgroup than its process. Its cpuset, which leaves nothing of the
+        home, is its own."""
         self.policy(Workload={"Act": "affinity"}, Steal={"Steal": "no"})
         other = self.cgroup / "other"
         other.mkdir()
@@ -209,7 +213,7 @@ class Fence(fencelib.FenceTest):
         self.assertEqual(work.masks(), {self.full})
 
     def bearer(self):
-        """In the cgroup. Bears a child whenever it is told to, of the policy or of none."""
+        """A process in the cgroup that forks a child on request, matched by the policy or not."""
         procs = self.cgroup / "cgroup.procs"
         parent = subprocess.Popen(["sh", "-c", "while read mark; do NUMAPLACE_TEST=$mark sleep 1000 >/dev/null & echo $!; done"],
                                   env={**os.environ, "NUMAPLACE_TEST": self.mark}, text=True, stdin=subprocess.PIPE,
@@ -228,7 +232,8 @@ class Fence(fencelib.FenceTest):
         return pid
 
     def check_born_in_fence(self, end):
-        """Who comes in while the fence is up shows the home for a mask, and is mostly taken for pinned. Its children have ours."""
+        """A process that joins during the confinement has the home as its mask, and mostly counts as pinned. Its
+        children have the daemon's mask."""
         self.policy(Steal={"Steal": "no"})
         work = self.inside()
         daemon = self.daemon().ready()
@@ -248,7 +253,8 @@ class Fence(fencelib.FenceTest):
         self.check_born_in_fence(self.crash)
 
     def check_narrowed(self, end):
-        """The cpuset becomes what a thread was pinned to, so that it shows its own mask. The kernel remembers the home, for later."""
+        """The cpuset becomes what a thread was pinned to, so that the thread's own mask shows. The kernel remembers
+        the home, for later."""
         lib.need_masks_kept("the kernel itself forgets the mask")
         self.policy(Workload={"Act": "affinity", "ForeignAffinity": "override"}, Steal={"Steal": "no"})
         work = self.inside()
@@ -269,7 +275,8 @@ class Fence(fencelib.FenceTest):
         self.check_narrowed(self.crash)
 
     def test_pinned_comes_in(self):
-        """Somebody moves a process in that its user has pinned elsewhere. Its mask cannot be seen there, and is not replaced."""
+        """Somebody moves a process in whose user has pinned it elsewhere. Its mask is not visible there, and is not
+        replaced."""
         lib.need_masks_kept("the kernel itself forgets the mask of who moves")
         self.policy(Steal={"Steal": "no"})
         work = self.inside()
@@ -290,7 +297,7 @@ class Fence(fencelib.FenceTest):
         self.assertEqual(work.masks(), {self.full})
 
     def test_few_descriptors(self):
-        """What cannot be put back for want of descriptors stays in the journal."""
+        """What cannot be restored for lack of descriptors stays in the journal."""
         self.policy()
         work = self.inside()
         daemon = self.daemon().ready()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What its user pinned is left as its user pinned it, before and while it is managed, and explain says so."""
+"""A user's pin is left alone, before and during management, and explain says so."""
 
 import os
 import pathlib
@@ -59,7 +59,7 @@ class Foreign(lib.PlacingTest):
         workload = self.spinner("--asleep", "--threads=3")
         daemon = self.daemon().ready()
         home = self.wait_home(daemon, workload)
-        chosen = {lib.own_cpus()[-1]}  # not in the home, which is of node 0
+        chosen = {lib.own_cpus()[-1]}  # not in the home, which is on node 0
         mask = self.list_of(chosen)
         self.assertNotIn(mask, home)
         for tid in lib.affinity(workload.pid):
@@ -93,7 +93,7 @@ class Foreign(lib.PlacingTest):
         daemon = self.daemon().ready()
         self.wait_home(daemon, workload)
         for tid in lib.affinity(workload.pid):
-            os.sched_setaffinity(tid, lib.own_cpus())  # wide again, but by its user
+            os.sched_setaffinity(tid, lib.own_cpus())  # wide again, but set by its user
         lib.wait_until("the daemon to yield",
                        lambda: daemon.ctl("explain", str(workload.pid))["verdict"] == "repinned")
         self.config.write_text("[Daemon]\nMaxTasks=5000\nSlowTickSec=200ms\n", encoding="ascii")
@@ -119,7 +119,7 @@ class Foreign(lib.PlacingTest):
 
 
 class Names(lib.DaemonTest):
-    """A process may be called anything."""
+    """A process may have any name."""
 
     def test_names(self):
         lib.need_placing()
@@ -132,7 +132,7 @@ class Names(lib.DaemonTest):
             with self.subTest(name=name):
                 self.wait_home(daemon, workload)
                 shown = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in name)
-                # It may have been met before it gave itself that name.
+                # It may have been seen before it gave itself that name.
                 lib.wait_until(f"the name {shown}", lambda pid=workload.pid, shown=shown: daemon.ctl(
                     "explain", str(pid))["comm"].replace("\\x5c", "\\") == shown)
                 self.assertEqual(daemon.ctl_run("explain", str(workload.pid)).returncode, 0)
@@ -155,7 +155,7 @@ class Names(lib.DaemonTest):
 
 
 class Explain(lib.DaemonTest):
-    """Also of those it does not manage."""
+    """Also of processes that it does not manage."""
 
     def test_unmanaged(self):
         self.write_policy()

@@ -18,11 +18,11 @@ USER_MAX = 4  # ASIDE_USER_MAX of probe/tasks/aside.h
 class Hang(lib.PlacingTest):
     def setUp(self):
         super().setUp()
-        # A sanitized build looks for leaks when all threads are stopped, and these are not.
+        # A sanitized build looks for leaks after stopping all threads, and these cannot be stopped.
         os.environ["ASAN_OPTIONS"] = "detect_leaks=0"
 
     def hang(self, uid, *before):
-        """The number of a process of that user that hangs whoever reads it, and what to end for it to let go."""
+        """The PID of a process of that user that hangs its readers, and the process to end to release them."""
         server = subprocess.Popen([*before, HANG, str(uid)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(self.let_go, server)
         line = server.stdout.readline()
@@ -33,7 +33,7 @@ class Hang(lib.PlacingTest):
         return int(line.split()[1]), server
 
     def victim(self):
-        """A workload of a user who has nothing to do with it; the program is where that user may read it."""
+        """A workload of an uninvolved user; the program is where that user may read it."""
         program = self.directory / "spinner"
         if not program.exists():
             shutil.copy(lib.SPINNER, program)
@@ -56,7 +56,7 @@ class Hang(lib.PlacingTest):
 
     @staticmethod
     def readers_of(daemon, hanging):
-        """What the daemon has open of them."""
+        """The files of these processes that the daemon has open."""
         paths = tuple(f"/proc/{pid}" for pid, _ in hanging)
         found = []
         for fd in os.listdir(f"/proc/{daemon.process.pid}/fd"):
@@ -83,11 +83,11 @@ class Hang(lib.PlacingTest):
         lib.wait_until("all of them to be counted", lambda: daemon.ctl("status")["unreadable"] >= len(hanging))
         lib.wait_until("the log to say it", lambda: self.said(daemon, hanging) == USER_MAX + 1)
 
-        # Somebody who comes now, too, and one that is there stays.
+        # A new process is placed, too, and an existing one stays.
         self.wait_home(daemon, self.victim())
         self.assertEqual(self.verdict(daemon, workload.pid), "managed")
 
-        # They let go: nothing is left of it, and nothing is said twice.
+        # They are released: nothing of it remains, and nothing is reported twice.
         for _, server in hanging:
             self.let_go(server)
         lib.wait_until("the readers to come back", lambda: not self.readers_of(daemon, hanging))
@@ -95,7 +95,7 @@ class Hang(lib.PlacingTest):
         self.assertEqual(self.said(daemon, hanging), USER_MAX + 1)
 
     def test_released_is_not_forgotten(self):
-        """As long as it cannot be read, too: then it would be placed again when it can."""
+        """Even while it cannot be read: otherwise it would be placed again afterwards."""
         daemon = self.daemon().ready()
         workload = self.victim()
         self.wait_home(daemon, workload)
@@ -112,12 +112,12 @@ class Hang(lib.PlacingTest):
         daemon.stop()
 
     def test_assigned_by_name(self):
-        """What is not needed is not waited for."""
+        """The daemon does not wait for what it does not need."""
         daemon = self.daemon().ready()
         pid, server = self.hang(USER, lib.CTL, f"--socket={daemon.runtime}/bus", "run", "--policy=50-test", "--")
         home = daemon.ctl("show", "50-test")["home"]
         self.assertNotEqual(home, self.full)
-        # Both were there for discoveries after it hung.
+        # Both were present in discoveries after it hung.
         tick = daemon.ctl("status")["tick"]
         lib.wait_until("some more ticks", lambda: daemon.ctl("status")["tick"] > tick + 5)
         for process in (server.pid, pid):

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What was lent is given back as well: on stop, after a crash, on a pause, and where the home is a cpuset.
+"""Lent CPUs are returned as well: on stop, after a crash, on a pause, and where the home is a cpuset.
 
-A CPU is lent only when it is idle, so this is for machines on which nothing else runs: the lab's guests (tests/vm/cases/lend.case).
+Only idle CPUs are lent, so this is for machines on which nothing else runs: the lab's guests
+(tests/vm/cases/lend.case).
 """
 
 import signal
@@ -13,7 +14,7 @@ import lib
 
 class Lend(lib.PlacingTest):
     def lent(self, daemon):
-        """Busy threads, more than the home has CPUs, until one of them has a CPU from outside."""
+        """Starts more busy threads than the home has CPUs, until one of them has a CPU outside it."""
         busy = self.spinner(f"--threads={len(lib.own_cpus())}")
         self.wait_home(daemon, busy)
         self.wait_lent(daemon)
@@ -29,7 +30,7 @@ class Lend(lib.PlacingTest):
         daemon = self.daemon().ready()
         busy = self.lent(daemon)
         daemon.kill()
-        # No policy: the next daemon only puts back.
+        # No policy: the next daemon only restores.
         (self.policies / "50-test.policy").unlink()
         daemon = self.daemon().ready()
         self.assertEqual(busy.masks(), {self.full}, daemon.log())
@@ -49,7 +50,8 @@ class Lend(lib.PlacingTest):
 
 class Fence(fencelib.FenceTest):
     def test_down_for_lends(self):
-        """The cpuset is as it was while it borrows, only masks keep the others at home, and it comes up again."""
+        """The cpuset is as before while CPUs are borrowed, and masks alone keep the others at home. Afterwards it is
+        confined again."""
         self.policy()
         work = self.inside("--threads=3")
         daemon = self.daemon().ready()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Start, ready, reload, stop; and every way not to start."""
+"""Start, ready, reload, stop; and every way of not starting."""
 
 import json
 import os
@@ -78,7 +78,7 @@ class Record(lib.DaemonTest):
         text = record.read_text(encoding="ascii")
         self.assertEqual(text.count("\npolicy name=") + text.startswith("policy name="), 2)
 
-        # A plan that is not what comes out; a file that is cut; one that is there already; no file.
+        # A plan that differs from what comes out, a file that is cut, one that already exists, no file.
         record.write_text(text.replace("set-home rule=", "set-home role="), encoding="ascii")
         replay = self.replay(record, status=1)
         self.assertGreater(len(replay["different"]), 0)
@@ -151,7 +151,7 @@ class Life(lib.DaemonTest):
         self.assertFalse((self.runtime / "bus").exists())
 
     def test_watchdog_is_fed_by_ticks(self):
-        """Also with nothing to do, when there would be one in two seconds."""
+        """Even with nothing to do, when the next one would be in two seconds."""
         notify = lib.NotifySocket(self)
         daemon = self.daemon("--dry-run", env={"NOTIFY_SOCKET": notify.path, "WATCHDOG_USEC": "500000"}).ready()
         ticks = []
@@ -183,7 +183,7 @@ class Life(lib.DaemonTest):
         log = self.daemon("--dry-run").fails(lib.RUNNING, f"another numaplaced (pid {first.process.pid})")
         self.assertEqual(log.count("\n"), 1, log)
         self.assertIsNone(first.process.poll())
-        first.ctl("status")  # its socket was not taken away
+        first.ctl("status")  # its socket was not removed
         first.stop()
 
     def test_restart_over_a_stale_socket(self):
@@ -217,7 +217,7 @@ class Life(lib.DaemonTest):
 
 
 class Stopped(lib.DaemonTest):
-    """A daemon that is there and does nothing: SIGSTOP, or a debugger."""
+    """A daemon that exists but does nothing: SIGSTOP, or a debugger."""
 
     NO_ANSWER = 5  # of numaplacectl(1)
 
@@ -260,7 +260,7 @@ class Reload(lib.DaemonTest):
         notify.wait_for("READY=1")
         notify.wait_for("STATUS=dry-run: 2 workloads")
         self.assertEqual(self.names(daemon), ["50-one", "60-two"])
-        # A reload that fails is over, too.
+        # A failed reload is finished, too.
         (self.policies / "70-bad.policy").write_text("[Match]\nComm=x\n[Steal]\nLeaseSec=never\n")
         daemon.process.send_signal(signal.SIGHUP)
         notify.wait_for("RELOADING=1")
@@ -292,7 +292,7 @@ class Reload(lib.DaemonTest):
     def test_pauses_survive_a_reload(self):
         daemon = self.daemon("--dry-run").ready()
         daemon.ctl_run("pause", "50-one").check_returncode()
-        self.config.write_text("[Daemon]\nMaxTasks=777\n")  # makes World and Probe anew
+        self.config.write_text("[Daemon]\nMaxTasks=777\n")  # creates World and Probe anew
         self.write_policy("40-new", mark="other")
         daemon.ctl_run("reload").check_returncode()
         self.assertEqual({w["name"]: w["paused"] for w in daemon.ctl("workloads")},
@@ -301,7 +301,7 @@ class Reload(lib.DaemonTest):
 
 
 class Rights(lib.DaemonTest):
-    """Reading is for everyone, changing is not."""
+    """Everyone may read, not everyone may change."""
 
     def test_others_may_only_read(self):
         lib.need_root()
@@ -325,7 +325,7 @@ class Rights(lib.DaemonTest):
 
 
 class Observe(lib.DaemonTest):
-    """Act=observe: what would be done is decided, said and not done, and it is what acting then does."""
+    """Act=observe: actions are decided and reported but not done, and they are what acting then does."""
 
     def test_would(self):
         lib.need_placing()
@@ -346,7 +346,7 @@ class Observe(lib.DaemonTest):
         self.assertEqual(workload.masks(), {self.full})
         self.assertEqual(daemon.ctl("status")["outcomes"]["would"], 1)
 
-        # Nothing is placed, so it looks seldom, and costs little.
+        # Nothing is placed, so it looks rarely, and costs little.
         self.assertEqual([daemon.ctl("status")[key] for key in ("watches", "max_cpu_permille")], [True, 1])
 
         dirs = f"--policy-dir={self.policies}"

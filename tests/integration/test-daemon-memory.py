@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Where the memory of a process lies, and with whom it shares it, is found out and shown; and nothing is read where nobody
-wants to know."""
+"""The residency of a process, and which others share its memory, are measured and shown; nothing is read if no policy
+needs it."""
 
 import os
 import pathlib
@@ -14,7 +14,7 @@ import lib
 MIB = 1 << 20
 PRIVATE, SHARED = 96 * MIB, 32 * MIB
 
-# Memory of its own, memory it shares with a child, and a file it only reads. Says when all of it is there.
+# Private memory, memory shared with a child, and a file that it only reads. Reports when all of it is there.
 HOLDER = f"""
 import mmap, os, signal, sys
 private = mmap.mmap(-1, {PRIVATE}, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -62,7 +62,7 @@ class Memory(lib.DaemonTest):
         workload = self.holder()
         daemon = self.daemon(rehearse=False).ready()
         process = self.known(daemon, "the memory of the process", "explain", str(workload.pid))
-        # What the interpreter has besides is a few megabytes. Pages of the file would be 64.
+        # The interpreter itself has a few megabytes. Pages of the file would be 64.
         self.assertGreaterEqual(self.total(process), PRIVATE + SHARED)
         self.assertLess(self.total(process), PRIVATE + SHARED + 32 * MIB)
         self.assertEqual(process["memory_evidence"], "residency")
@@ -91,7 +91,7 @@ class Memory(lib.DaemonTest):
         daemon.stop()
 
     def test_shared_counts_once(self):
-        """Two that map the same memory have half of it each."""
+        """Two processes that map the same memory count half of it each."""
         self.policy("residency")
         first = self.holder()
         daemon = self.daemon(rehearse=False).ready()
@@ -106,14 +106,14 @@ class Memory(lib.DaemonTest):
         self.assertEqual(second.process.stdout.readline(), b"ready\n")
         lib.wait_until("the first to have half of it",
                        lambda: self.total(daemon.ctl("explain", str(first.pid))) <= alone - SHARED // 2 + MIB)
-        # It may have been looked at first while it had hardly begun.
+        # It may have been measured just after it began.
         half = lib.wait_until("the second to have half of it",
                               lambda: max(0, self.total(daemon.ctl("explain", str(second.pid))) - SHARED // 2))
         self.assertLess(half, 32 * MIB)
         daemon.stop()
 
     def test_sharers_are_a_group(self):
-        """S-GRP: four that share memory and four that do not are one group of four and four of one."""
+        """S-GRP: four processes that share memory are one group; four that do not are four groups."""
         self.write_policy(Workload={"Act": "observe", "GroupBy": "shared-memory"})
         program = ("import mmap, os, signal, sys\n"
                    "for i in range(3):\n"
@@ -139,7 +139,7 @@ class Memory(lib.DaemonTest):
         daemon.stop()
 
     def test_not_wanted(self):
-        """On one node there is nothing to choose from, and pretend nodes have no memory."""
+        """On one node there is no choice, and emulated nodes have no memory."""
         if not lib.one_node() or len(lib.own_cpus()) < 2:
             self.skipTest("needs one node, and two CPUs to make two pretend nodes of")
         self.policy("auto")

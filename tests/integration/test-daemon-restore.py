@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Everything that is done is undone: on stop, after a crash, on release, and while processes come and go."""
+"""Everything that was done is undone: on stop, after a crash, on release, and while processes come and go."""
 
 import contextlib
 import os
@@ -30,7 +30,7 @@ class Restore(lib.PlacingTest):
         daemon.kill()
         self.assertNotIn(self.full, idle.masks())
 
-        # No policy: the next daemon only puts back.
+        # No policy: the next daemon only restores.
         (self.policies / "50-test.policy").unlink()
         daemon = self.daemon().ready()
         self.assertEqual(idle.masks(), {self.full}, daemon.log())
@@ -61,7 +61,7 @@ class Restore(lib.PlacingTest):
         self.assertEqual(idle.masks(), {self.full})
 
     def restore(self):
-        """What --restore says, and its exit status."""
+        """The output of --restore, and its exit status."""
         run = subprocess.run([lib.DAEMON, f"--runtime-dir={self.runtime}", "--restore"], capture_output=True, text=True,
                              timeout=4 * lib.DEADLINE_SEC, check=False)
         return run.returncode, run.stderr
@@ -119,11 +119,11 @@ class Release(lib.PlacingTest):
         idle = self.spinner("--asleep", "--threads=3")
         home = self.wait_home(daemon, idle)
         daemon.ctl_run("release", "50-test").check_returncode()
-        self.assertEqual(idle.masks(), {self.full})  # when the answer comes, it is done
+        self.assertEqual(idle.masks(), {self.full})  # it is done when the answer arrives
         self.assertTrue(daemon.ctl("workloads")[0]["paused"])
         tick = daemon.ctl("status")["tick"]
         lib.wait_until("some more ticks", lambda: daemon.ctl("status")["tick"] > tick + 3)
-        self.assertEqual(idle.masks(), {self.full})  # and stays
+        self.assertEqual(idle.masks(), {self.full})  # and stays so
         daemon.ctl_run("resume", "50-test").check_returncode()
         self.assertEqual(self.wait_home(daemon, idle), home)
         daemon.stop()
@@ -173,14 +173,15 @@ class Release(lib.PlacingTest):
 
 
 def is_exiting(pid):
-    """By PF_EXITING of the flags in proc_pid_stat(5)."""
+    """From PF_EXITING in the flags of proc_pid_stat(5)."""
     flags = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[6]
     return int(flags) & 0x4
 
 
 @contextlib.contextmanager
 def first_in_line():
-    """Who looks at a hundred that never sleep would mostly wait for a turn. The daemon has to live with them, we have not."""
+    """Reading a hundred that never sleep would mostly be waiting for a turn. The daemon has to cope with them, the
+    test need not."""
     before = os.sched_getscheduler(0), os.sched_getparam(0)
     with contextlib.suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
@@ -191,19 +192,19 @@ def first_in_line():
 
 
 class Churn(lib.PlacingTest):
-    """100 processes, all of them placed, that begin to fork and exit at full speed: thousands a second."""
+    """100 processes, all placed, that begin to fork and exit at full speed: thousands per second."""
 
     N_CHAINS = 100
 
     def setUp(self):
         super().setUp()
-        # A name of its own, so that one read of one file tells both whose process it is and what its mask is.
+        # A name of its own, so that reading one file gives both the owner and the mask.
         self.comm = f"fork{self.mark[:8]}"
         (self.directory / self.comm).symlink_to(lib.FORKER)
         self.counter = self.directory / "forks"
 
     def look(self):
-        """How many there are that live long enough to be read, and those of them whose mask is not the full one."""
+        """The number of those that live long enough to be read, and those of them whose mask is not the full one."""
         narrow, n_seen = {}, 0
         for pid in os.listdir("/proc"):
             with contextlib.suppress(OSError):
@@ -213,7 +214,7 @@ class Churn(lib.PlacingTest):
                 if f"Name:\t{self.comm}\n" in status:
                     n_seen += 1
                     mask = re.search(r"^Cpus_allowed_list:\s*(\S+)$", status, re.MULTILINE).group(1)
-                    # One that is exiting hands nothing on.
+                    # An exiting process passes nothing on.
                     if mask != self.full and not is_exiting(pid):
                         narrow[int(pid)] = mask
         return narrow, n_seen
@@ -226,7 +227,7 @@ class Churn(lib.PlacingTest):
         lib.wait_until(f"{n} more forks", lambda: self.forks() > before + n)
 
     def churn(self):
-        """A daemon, and chains that all begin below its mask."""
+        """A daemon, and chains that all begin with its mask."""
         forker = lib.Workload(self, [str(self.directory / self.comm), f"--processes={self.N_CHAINS}",
                                      f"--counter-file={self.counter}", "--hold"], self.mark)
         daemon = self.daemon().ready()
@@ -238,7 +239,7 @@ class Churn(lib.PlacingTest):
         return daemon
 
     def check_restored(self):
-        """Looks again and again while they go on forking: a mask that was missed would be inherited for ever."""
+        """Looks again and again while they keep forking: a missed mask would be inherited for ever."""
         n_seen = 0
         with first_in_line():
             for _ in range(20):
@@ -271,8 +272,8 @@ class Churn(lib.PlacingTest):
 
 
 class AfterSuspension(lib.DaemonTest):
-    """CLOCK_MONOTONIC, by which the daemon lives, stands still while the machine is suspended, and CLOCK_BOOTTIME, by which births are
-    told, does not. In a time namespace it is ahead as well."""
+    """CLOCK_MONOTONIC, which the daemon uses, stops while the machine is suspended. CLOCK_BOOTTIME, in which start
+    times are given, does not. In a time namespace it is ahead as well."""
 
     AHEAD = ("unshare", "--time", "--boottime", "100000")
     MIN_AGE_SEC = 2
@@ -289,7 +290,7 @@ class AfterSuspension(lib.DaemonTest):
         return set().union(*(lib.affinity(pid).values() for pid in pids))
 
     def parent(self):
-        """Bears a child that no policy matches whenever it is told to."""
+        """A process that forks a child, which no policy matches, on request."""
         parent = subprocess.Popen(["sh", "-c", "while read line; do env -u NUMAPLACE_TEST sleep 1000 & echo $!; done"],
                                   env={**os.environ, "NUMAPLACE_TEST": self.mark}, text=True,
                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -307,7 +308,8 @@ class AfterSuspension(lib.DaemonTest):
         return pid
 
     def test_births(self):
-        """Nobody is older than he is. Who was born under our masks gets back what its parent had; who was pinned since does not."""
+        """No process is older than it is. A process created with the daemon's mask gets what its parent had; one
+        pinned since then does not."""
         parent = self.parent()
         daemon = self.daemon(wrap=self.AHEAD).ready()
         lib.wait_until("the parent to be at home", lambda: self.full not in self.masks(parent.pid))

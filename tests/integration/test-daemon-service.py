@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The capabilities of the unit are enough to place tasks of other users, and none of them is too many; and its filter lets
-through what the daemon calls."""
+"""The capabilities of the unit suffice to place tasks of other users, none of them is superfluous, and its filter
+allows the system calls of the daemon."""
 
 import os
 import pathlib
@@ -18,8 +18,8 @@ NUMBERS = {"CAP_DAC_OVERRIDE": 1, "CAP_DAC_READ_SEARCH": 2, "CAP_SYS_PTRACE": 19
 
 
 def granted():
-    """The capabilities of the unit, without two that containers often lack: without CAP_SYS_RESOURCE there are fewer pressure
-    events, or none, and without CAP_PERFMON no write hint faults."""
+    """The capabilities of the unit, without two that containers often lack: without CAP_SYS_RESOURCE there are fewer
+    pressure events, or none, and without CAP_PERFMON no write hint faults."""
     unit = (lib.SOURCE / "units/numaplaced.service.in").read_text(encoding="utf-8")
     return set(re.search(r"^CapabilityBoundingSet=(.*)$", unit, re.MULTILINE)[1].split()) - {"CAP_PERFMON", "CAP_SYS_RESOURCE"}
 
@@ -41,7 +41,7 @@ class Capabilities(lib.DaemonTest):
         self.write_policy()
 
     def limited(self, capabilities):
-        """A daemon that is root, with these capabilities and no others."""
+        """A daemon that is root, with exactly these capabilities."""
         words = ",".join(["-all", *(f"+{name.removeprefix('CAP_').lower()}" for name in capabilities)])
         return self.daemon(wrap=["setpriv", "--no-new-privs", "--inh-caps=-all", f"--bounding-set={words}"])
 
@@ -63,16 +63,17 @@ class Capabilities(lib.DaemonTest):
         daemon.stop()
 
     def test_without_the_others_it_does_not_see(self):
-        """The policy asks for the environment, which only its owner may open, and only who might trace it may read."""
+        """The policy matches the environment, which only its owner may open, and only those may read who might trace
+        the process."""
         others = self.others()
         name = f"np{self.mark[:8]}"
         (self.policies / "60-name.policy").write_text(
             f"[Match]\nComm={name}\n[Workload]\nMinAgeSec=0\n[Placement]\nMode=fixed\nNodes=0\n", encoding="ascii")
         for missing in ("CAP_SYS_PTRACE", "CAP_DAC_READ_SEARCH"):
             with self.subTest(missing=missing):
-                # Names everybody may read: when this one is placed, the others have been looked at.
+                # Names are readable by all: when this process is placed, the others have been read.
                 named = self.spinner("--asleep", f"--name={name}", mark="of nobody")
-                # What may write everything may read it, too.
+                # A process that may write everything may read this, too.
                 daemon = self.limited(granted() - {missing, "CAP_DAC_OVERRIDE"}).ready()
                 self.wait_home(daemon, named)
                 self.assertFalse(daemon.ctl("explain", str(others.pid))["managed"])
@@ -81,7 +82,7 @@ class Capabilities(lib.DaemonTest):
 
 
 class SystemCalls(lib.DaemonTest):
-    """What a daemon calls in its life is what the filter of the unit lets through."""
+    """The filter of the unit allows all system calls that a daemon makes."""
 
     def setUp(self):
         lib.need_placing()
@@ -93,7 +94,7 @@ class SystemCalls(lib.DaemonTest):
         self.write_policy()
 
     def members(self, name):
-        """The system calls of a filter's word."""
+        """The system calls of a word of the filter."""
         if not name.startswith("@"):
             return {name}
         run = subprocess.run(["systemd-analyze", "--no-pager", "syscall-filter", name], capture_output=True, text=True, check=True)
@@ -111,7 +112,7 @@ class SystemCalls(lib.DaemonTest):
     def test_filter(self):
         trace = self.directory / "trace"
         busy = self.spinner(f"--threads={len(lib.own_cpus())}")
-        # A sanitized build looks for leaks with ptrace, which strace has already.
+        # A sanitized build looks for leaks with ptrace, which strace already uses.
         daemon = self.daemon(wrap=["strace", "-f", "-qq", "-o", str(trace)], env={"ASAN_OPTIONS": "detect_leaks=0"}).ready()
         self.wait_home(daemon, busy)
         daemon.ctl_run("release", "50-test").check_returncode()
@@ -119,7 +120,7 @@ class SystemCalls(lib.DaemonTest):
         os.kill(daemon.ctl("status")["pid"], signal.SIGTERM)
         daemon.process.wait(lib.DEADLINE_SEC)
         calls = set(re.findall(r"^\d+ +(?:<\.\.\. )?([a-z_0-9]+)(?:\(| resumed)", trace.read_text(errors="replace"), re.MULTILINE))
-        self.assertIn("sched_setaffinity", calls)  # the trace was read right
+        self.assertIn("sched_setaffinity", calls)  # the trace was parsed correctly
         allowed = self.allowed()
         self.assertNotIn("ptrace", allowed)
         self.assertIn("capset", allowed)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What a dead daemon has left is put back before anything else in a start, and by the unit when nothing starts; and one daemon at
-most places on a host."""
+"""What a dead daemon has left is restored before anything else in a start, and by the unit when nothing starts; and
+at most one daemon places on a host."""
 
 import os
 import pathlib
@@ -30,7 +30,7 @@ class Crashed(lib.PlacingTest):
         return workload
 
     def keep(self):
-        """A clean stop that leaves everything in place."""
+        """A clean stop that leaves all placements."""
         self.config.write_text("[Daemon]\nKeepOnStop=yes\nSlowTickSec=200ms\nMaxCPU=50%\n", encoding="ascii")
         daemon = self.daemon().ready()
         workload = self.place(daemon)
@@ -82,7 +82,7 @@ class First(Crashed):
 
 
 class Left(Crashed):
-    """Who changes nothing says what is left."""
+    """A daemon that changes nothing reports what is left."""
 
     def check_left(self, workload, daemon, kept=False):
         status = daemon.ctl("status")
@@ -101,7 +101,7 @@ class Left(Crashed):
         self.check_left(workload, daemon)
         daemon.stop()
         self.assertEqual(self.journal.read_bytes(), journal)
-        # It is as it says.
+        # It is as reported.
         self.assertEqual(self.restore().returncode, 0)
         self.assertEqual(workload.masks(), {self.full})
         daemon = self.daemon("--dry-run").ready()
@@ -168,7 +168,7 @@ class Kept(Crashed):
 
 
 class Elsewhere(Crashed):
-    """In another PID namespace, and where /proc hides processes: what cannot be told from here is kept."""
+    """In another PID namespace, and where /proc hides processes: entries that cannot be checked from here are kept."""
 
     def elsewhere(self, *args):
         return ["unshare", "--pid", "--fork", "--kill-child", *args]
@@ -190,11 +190,11 @@ class Elsewhere(Crashed):
         run = self.restore("--restore=crash", wrap=self.elsewhere("--mount-proc"))
         self.check_kept(workload, run, 0)
         self.check_restored(workload)
-        # There is nothing in it any more.
+        # It is empty now.
         self.assertEqual(self.restore(wrap=self.elsewhere("--mount-proc")).returncode, 0)
 
     def test_start_in_another_namespace(self):
-        """A container that is started anew, for one, has a journal of its own."""
+        """A restarted container, for example, has a journal of its own."""
         workload = self.crash()
         args = [f"--runtime-dir={self.runtime}", f"--config={self.config}", f"--policy-dir={self.policies}", "--once", "--rehearse=2"]
         run = self.restore(*args, wrap=self.elsewhere("--mount-proc"))
@@ -225,7 +225,7 @@ class Elsewhere(Crashed):
 
 
 class AfterTheStop(Crashed):
-    """What the unit does when the service has ended, however it has."""
+    """What the unit does when the service has ended, in whatever way."""
 
     def stop_post(self):
         unit = (lib.SOURCE / "units/numaplaced.service.in").read_text(encoding="utf-8")
@@ -269,7 +269,7 @@ class AfterTheStop(Crashed):
 
 
 class PutAside(Crashed):
-    """A daemon that is killed at each system call by which it puts a damaged journal aside."""
+    """A daemon that is killed at each system call with which it puts a damaged journal aside."""
 
     CALLS = ("unlinkat", "linkat", "renameat", "fchmod", "ftruncate", "write")
 
@@ -280,7 +280,7 @@ class PutAside(Crashed):
             self.skipTest("strace does not work here")
 
     def killed(self, call, n):
-        """Whether there was an n-th call to be killed at."""
+        """Returns whether there was an n-th call at which to kill."""
         run = self.restore(wrap=["strace", "-f", "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={n}",
                                  "-E", "ASAN_OPTIONS=detect_leaks=0"])
         return run.returncode not in (0, lib.JOURNAL)
@@ -314,8 +314,8 @@ class PutAside(Crashed):
 
 
 class Host(lib.DaemonTest):
-    """One daemon places on a host, whatever its runtime directory. All of this happens in a /run of its own, because the lock is in
-    there."""
+    """One daemon places on a host, whatever its runtime directory. The lock is in /run, so all of this is in a /run
+    of its own."""
 
     def setUp(self):
         lib.need_root()
@@ -370,7 +370,8 @@ class Host(lib.DaemonTest):
 
     @unittest.skipUnless(lib.one_node() and len(lib.own_cpus()) >= 2, "needs two CPUs on one node")
     def test_rehearsals(self):
-        """Several side by side, and beside a daemon; but one on the standard directory is a daemon like any other."""
+        """Several run side by side, also with a placing daemon; but one on the standard directory is a daemon like
+        any other."""
         real = self.here("one").ready()
         beside = [self.here(name, rehearse=True).ready() for name in ("two", "three")]
         for daemon in (*beside, real):

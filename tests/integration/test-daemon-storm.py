@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Clients of the private socket that nobody would want: whatever they do, processes are found and placed, and who asks properly
-is answered."""
+"""Excessive clients of the private socket: whatever they do, processes are found and placed, and well-behaved clients
+are answered."""
 
 import json
 import os
@@ -12,8 +12,8 @@ import lib
 
 STORM = os.environ["NUMAPLACE_BUS_STORM"]
 
-# A storm of 20,000 calls a second has 4,000 answers between two ticks that are 200 ms apart (SlowTickSec= of these tests), and fewer where
-# the daemon gets less of a CPU. With twice as many, clients come before ticks.
+# A storm of 20,000 calls a second gets 4,000 answers between two ticks that are 200 ms apart (SlowTickSec= of these
+# tests), and fewer if the daemon gets less of a CPU. With twice as many, clients come before ticks.
 REPLIES_PER_TICK = 8000
 
 AUTH = b"\0AUTH EXTERNAL " + str(os.geteuid()).encode().hex().encode() + b"\r\nBEGIN\r\n"
@@ -62,7 +62,7 @@ class Storm(lib.DaemonTest):
         return self.running.ctl("status")[key]
 
     def placing_goes_on(self):
-        """Something new is found and placed."""
+        """A new process is found and placed."""
         workload = self.spinner()
         self.wait_home(self.running, workload)
         workload.end()
@@ -70,7 +70,7 @@ class Storm(lib.DaemonTest):
     def all_gone(self):
         def alone():
             run = self.running.ctl_run("--json=short", "status")
-            # The one that asks is a client itself, and is turned away as long as there are too many.
+            # The checking client counts, too, and is rejected as long as there are too many.
             return run.returncode == 0 and json.loads(run.stdout)["clients"] == 1
 
         lib.wait_until("the last client to be gone", alone)
@@ -84,7 +84,7 @@ class Storm(lib.DaemonTest):
         return storm
 
     def test_all_are_told(self):
-        """Each client hears of a move, the same."""
+        """Each client gets the same signal about a move."""
         clients = [self.authenticated() for _ in range(20)]
         workload = self.spinner()
         self.wait_home(self.running, workload)
@@ -100,8 +100,8 @@ class Storm(lib.DaemonTest):
         self.running.stop()
 
     def test_flood(self):
-        """More than there may be, that listen and ask: as many as there may be are served, the others are turned away and
-        counted."""
+        """More clients than the limit listen and send requests: as many as the limit are served, the others are
+        rejected and counted."""
         limit = self.before["clients_max"]
         storm = self.storm(limit + 100, 5000, 3)
         workload = self.spinner()
@@ -110,7 +110,8 @@ class Storm(lib.DaemonTest):
         self.assertEqual(storm.wait(), 0, said)
         self.assertEqual((said["pending"], said["replies"] + said["errors"]), (0, said["calls"]), said)
         self.assertGreater(said["replies"], 0)
-        # However slowly they come, no place is free again before the last one has; but a place may be taken by who asks here.
+        # However slowly they connect, no place is free again before the last one has connected; but the checking
+        # client may take a place.
         self.assertGreaterEqual(said["turned_away"], 100)
         self.assertGreaterEqual(said["served"], limit - 1)
         self.all_gone()
@@ -120,7 +121,7 @@ class Storm(lib.DaemonTest):
         self.running.stop()
 
     def test_ticks_go_on(self):
-        """Also while the event loop has more to do than it can."""
+        """Even while the event loop has more to do than it can."""
         workload = self.spinner("--threads=2")
         self.wait_home(self.running, workload)
         tick = self.status("tick")
@@ -130,7 +131,7 @@ class Storm(lib.DaemonTest):
         self.running.stop()
 
     def test_half_messages(self):
-        """They stay as long as they like, and hold nobody up; some hang up in the middle of a message."""
+        """They stay as long as they like, and delay no other client; some disconnect in the middle of a message."""
         waiting = [self.open() for _ in range(20)]
         for i, client in enumerate(waiting):
             client.sendall(AUTH[:i * len(AUTH) // 20])
@@ -151,10 +152,10 @@ class Storm(lib.DaemonTest):
         self.running.stop()
 
     def test_what_is_no_message(self):
-        """Who talks another language is hung up on."""
+        """A client with another protocol is disconnected."""
         client = self.authenticated()
         client.sendall(PING)
-        self.assertEqual(client.recv(4096)[:1], b"l")  # an answer; what follows differs from this in little
+        self.assertEqual(client.recv(4096)[:1], b"l")  # an answer; the following ones differ only slightly
         client.close()
         for words in (b"x" * 64, b"l\1\0\1" + b"\xff" * 60, PING[:12] + b"\xff" * 4 + PING[16:]):
             client = self.authenticated()
@@ -169,7 +170,7 @@ class Storm(lib.DaemonTest):
         self.running.stop()
 
     def test_few_descriptors(self):
-        """With few of them there are fewer places, and the others do not take the daemon's own."""
+        """With few descriptors there are fewer places, and clients do not take the daemon's own."""
         self.running.stop()
         running = self.daemon(wrap=["prlimit", "--nofile=256:256"]).ready()
         limit = running.ctl("status")["clients_max"]
@@ -185,7 +186,7 @@ class Storm(lib.DaemonTest):
         running.stop()
 
     def test_too_long(self):
-        """Who announces a message longer than any call is hung up on, before anything is kept for it."""
+        """A client that announces a message longer than any call is disconnected before anything is stored for it."""
         for _ in range(20):
             client = self.authenticated()
             client.sendall(PING[:4] + (100 << 20).to_bytes(4, "little") + PING[8:])
@@ -195,7 +196,7 @@ class Storm(lib.DaemonTest):
         self.running.stop()
 
     def test_who_does_not_read(self):
-        """It is not served on, and ended after half a minute, and that is counted."""
+        """It is no longer served, is disconnected after half a minute, and is counted."""
         client = self.authenticated()
         client.settimeout(10 * lib.DEADLINE_SEC)  # only if it is never hung up on
         serial = 1

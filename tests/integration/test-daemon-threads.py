@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A process of more threads than one tick goes through: it is placed, released, put back and lost in the middle, slice by slice.
+"""A process with more threads than one tick handles: it is placed, released, restored and lost halfway, slice by
+slice.
 
-Nothing here is timed: what is asserted is how many threads a tick has gone through at most.
+Nothing here is timed: the tests assert how many threads a tick handles at most.
 """
 
 import os
@@ -30,7 +31,7 @@ class Threads(lib.DaemonTest):
         return [int(name) for name in os.listdir(f"/proc/{self.workload.pid}/task")]
 
     def n_full(self):
-        """Threads that may use all CPUs. Asked of the kernel: the status files of so many take long to read."""
+        """Threads that may use all CPUs. Uses the system call: the status files of so many take long to read."""
         return sum(os.sched_getaffinity(tid) == set(lib.own_cpus()) for tid in self.tids())
 
     def wait_placed(self, daemon):
@@ -48,7 +49,7 @@ class Threads(lib.DaemonTest):
         self.assertEqual(journal.count("\nprocess "), 1)
         self.assertNotIn("\nthread ", journal)
 
-        # One more is one more, and the others are not looked at again.
+        # One more is one more, and the others are not read again.
         done = status["outcomes"]["done"]
         self.assertIn("managed", daemon.ctl("explain", str(self.workload.pid))["verdict"])
         daemon.ctl("release", str(self.workload.pid))
@@ -72,7 +73,8 @@ class Threads(lib.DaemonTest):
         daemon.stop()
 
     def test_stopped_and_killed_in_the_middle(self):
-        """Some threads are at home and some are not: a stop puts the former back, and after a crash the next start does."""
+        """Some threads are at home and some are not: a stop restores the former, and after a crash the next start
+        does."""
         for how in (signal.SIGTERM, signal.SIGKILL):
             with self.subTest(how=how):
                 daemon = self.daemon().ready()

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Whose mask it is: of who pinned a thread to exactly a home, and of who inherited one, whatever became of its parents."""
+"""Whose mask it is: that of a user who pinned a thread to exactly a home, or one that was inherited, whatever became
+of the ancestors."""
 
 import os
 import pathlib
@@ -10,7 +11,8 @@ import sys
 
 import lib
 
-# Says its number, and then does what it is told, a line at a time. A child that is to become a daemon ends those who bore it.
+# Prints its PID, and then follows commands, one a line. A child that is to become a background process ends its
+# ancestors.
 SERVANT = r"""
 import os, sys
 
@@ -69,7 +71,7 @@ class Undo(lib.DaemonTest):
     def setUp(self):
         lib.need_placing()
         super().setUp()
-        # By name, so that its children, which are called sleep, are nobody's.
+        # By name, so that its children, which are called sleep, match no policy.
         self.comm = f"np{self.mark[:10]}"
         self.interpreter = self.directory / self.comm
         self.interpreter.symlink_to(os.path.realpath(sys.executable))
@@ -108,14 +110,14 @@ class Undo(lib.DaemonTest):
         return os.sched_getaffinity(pid)
 
     def pinned(self, cpus, **popen):
-        """Somebody else's, a child of this process and of its session."""
+        """A foreign process, a child of this process and in its session."""
         process = subprocess.Popen(["sleep", "1000"], preexec_fn=lambda: os.sched_setaffinity(0, cpus), **popen)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         return process
 
     def over(self, daemon, how):
-        """A clean stop, or a kill and what comes after it."""
+        """A clean stop, or a kill and what follows it."""
         if how == "stop":
             daemon.stop()
             return
@@ -132,7 +134,7 @@ class Undo(lib.DaemonTest):
 
 
 class Pins(Undo):
-    """A user's pin that happens to be the home."""
+    """A user's pin that happens to equal the home."""
 
     def test_thread_pinned_to_the_home(self):
         for how in self.WAYS:
@@ -174,7 +176,7 @@ class Pins(Undo):
                 self.assertEqual(second.masks(), {self.list_of(home)})
 
     def test_pinned_while_managed(self):
-        """taskset -apc to other CPUs: nothing is put back, and nobody says so."""
+        """taskset -apc to other CPUs: nothing is restored, and nothing is reported."""
         workload = self.servant()
         daemon = self.daemon().ready()
         home = self.wait_narrow(daemon, workload.pid)
@@ -193,7 +195,7 @@ class Pins(Undo):
 
 
 class Strangers(Undo):
-    """Who is pinned to the home of a managed process, in its session, and no child of it."""
+    """A process pinned to the home of a managed process, in its session, but not its child."""
 
     def test_born_after_the_kill(self):
         for how in ("restart", "restore"):
@@ -211,7 +213,7 @@ class Strangers(Undo):
                 self.assertEqual(self.masks(servant.pid, *heirs), 5 * [self.full])
 
     def test_whose_parent_ends(self):
-        """Of those seen while who bore them lived, it is not forgotten."""
+        """For processes seen while their ancestors lived, the descent is not forgotten."""
         for how in self.WAYS:
             with self.subTest(how=how):
                 self.setUp()
@@ -232,12 +234,12 @@ class Strangers(Undo):
 
 
 class Heirs(Undo):
-    """Who inherited a mask, and is matched by no policy."""
+    """Processes that inherited a mask and match no policy."""
 
     KINDS = ("child", "session", "orphan", "daemon", "daemon", "chain")
 
     def inherited(self, home, heirs):
-        """One that was met before it was called sleep was managed, and is released already."""
+        """A process that was seen before it was called sleep was managed, and is already released."""
         self.assertLessEqual(set(self.masks(*heirs)), {home, self.full})
 
     def test_daemons(self):
@@ -253,7 +255,7 @@ class Heirs(Undo):
                 self.assertEqual(self.masks(servant.pid, *heirs), (1 + len(heirs)) * [self.full])
 
     def test_whose_parent_ends(self):
-        """In sessions of their own, and nobody is left who bore them: they were seen before."""
+        """In sessions of their own, without living ancestors: they were seen before."""
         for how in self.WAYS:
             with self.subTest(how=how):
                 self.setUp()
@@ -262,7 +264,8 @@ class Heirs(Undo):
                 home = self.list_of(self.wait_narrow(daemon, servant.pid))
                 heirs = [self.ask(servant, what) for what in self.KINDS]
                 journal = self.journal
-                # Another test's daemon, which ends, may take a daemon for one of its own, and put it back.
+                # A daemon of another test, which is ending, may take a background process for one of its own, and
+                # restore it.
                 lib.wait_until("all to be written down", lambda journal=journal, heirs=heirs: all(
                     f"process pid={pid} " in journal.read_text() or self.masks(pid) == [self.full] for pid in heirs))
                 servant.kill()
@@ -288,7 +291,7 @@ class Heirs(Undo):
         self.assertEqual(self.masks(pinned), [self.list_of(chosen)])
 
     def orphans(self, daemon):
-        """Children whose ancestor, all there was of the workload, has ended: they have its mask."""
+        """Children whose ancestor, the only process of the workload, has ended: they have its mask."""
         servant = self.servant()
         home = self.list_of(self.wait_narrow(daemon, servant.pid))
         self.ticks(daemon)

@@ -56,7 +56,7 @@ class Exporter(lib.DaemonTest):
             return answer.status, answer.getheader("Content-Type"), answer.read().decode()
 
     def dial(self, source="127.0.0.2"):
-        """Not of the address that well-behaved clients have."""
+        """From another address than the well-behaved clients."""
         client = socket.create_connection(("127.0.0.1", self.port), source_address=(source, 0), timeout=lib.DEADLINE_SEC)
         self.addCleanup(client.close)
         return client
@@ -71,7 +71,7 @@ class Exporter(lib.DaemonTest):
         self.assertIn("\nnumaplace_info{", text)
 
         names = set(re.findall(r"^(numaplace_\w+)", text, re.MULTILINE))
-        known = names | {"numaplace_workload_memory_bytes"}  # of real nodes only
+        known = names | {"numaplace_workload_memory_bytes"}  # real nodes only
         for file in ("grafana.json", "alerts.yml"):
             used = set(re.findall(r"numaplace_\w+", (MONITORING / file).read_text(encoding="utf-8")))
             self.assertTrue(used)
@@ -97,10 +97,10 @@ class Exporter(lib.DaemonTest):
         self.write_policy()
         self.daemon("--dry-run").ready()
         child = self.serve()
-        # So many connections of which nothing comes: some are refused, and others are served.
+        # That many silent connections: some are refused, and other clients are served.
         silent = [self.dial() for _ in range(40)]
         self.assertEqual(self.get()[0], 200)
-        # Half a request; a line, a head and a body without end; nonsense.
+        # Half a request; a line, a head and a body without an end; nonsense.
         self.dial("127.0.0.3").sendall(b"GET /metrics HT")
         for start, part in ((b"GET /", b"a" * 65536), (b"GET /metrics HTTP/1.1\r\n", b"X: " + b"b" * 8000 + b"\r\n"),
                             (b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n", b"c" * 65536)):
@@ -118,14 +118,14 @@ class Exporter(lib.DaemonTest):
                 client.recv(65536)
             self.assertEqual(self.get()[0], 200)
         self.assertIsNone(child.poll())
-        # They are got rid of.
+        # They are disconnected.
         self.assertEqual(silent[0].recv(1), b"")
         status = pathlib.Path(f"/proc/{child.pid}/status").read_text(encoding="ascii")
         rss = int(re.search(r"VmRSS:\s+(\d+)", status).group(1))
         self.assertLess(rss, 64 << 10)
 
     def test_activated_again(self):
-        """A socket that somebody else holds, as systemd does, is as good as before when it ends."""
+        """A socket that another program holds, as systemd does, is unharmed when the exporter ends."""
         self.write_policy()
         self.daemon("--dry-run").ready()
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -138,7 +138,7 @@ class Exporter(lib.DaemonTest):
                 self.assertEqual(child.wait(lib.DEADLINE_SEC), 0)
 
     def varlink(self):
-        """A connection to an exporter that was given the other end of it, as systemd does for each."""
+        """A connection to an exporter that was given the other end of it, as by systemd."""
         ours, theirs = socket.socketpair()
         ours.settimeout(lib.DEADLINE_SEC)
         self.addCleanup(ours.close)
@@ -170,7 +170,7 @@ class Exporter(lib.DaemonTest):
         listed = [reply["parameters"] for reply in self.call(client, "io.systemd.Metrics.List", more=True)]
         described = {reply["parameters"]["name"]: reply["parameters"] for reply in
                      self.call(client, "io.systemd.Metrics.Describe", parameters={}, more=True)}
-        # As systemd-report demands: the name of the socket, and a field name.
+        # As systemd-report requires: the name of the socket, and a field name.
         for name in described:
             self.assertRegex(name, r"^org\.numaplace1\.[A-Za-z][A-Za-z0-9]*$")
         self.assertEqual({metric["name"] for metric in listed} - set(described), set())
@@ -191,7 +191,7 @@ class Exporter(lib.DaemonTest):
                                           ("org.varlink.service.GetInterfaceDescription", {"interface": "a.b"},
                                            "org.varlink.service.InterfaceNotFound")):
             self.assertEqual(self.call(client, method, parameters=parameters)[0]["error"], error)
-        # What nobody wants to be answered is not, and calls may come one behind the other.
+        # Calls without a reply get none, and calls may be pipelined.
         quiet, ask = ({"method": "org.varlink.service.GetInfo", **more} for more in ({"oneway": True}, {}))
         client.sendall(b"".join(json.dumps(call).encode() + b"\0" for call in (quiet, ask)))
         self.assertEqual(self.replies(client)[0]["parameters"], info)
@@ -200,7 +200,7 @@ class Exporter(lib.DaemonTest):
         self.assertEqual(child.wait(lib.DEADLINE_SEC), 0)
 
     def test_varlink_bad_clients(self):
-        """They are left, and that is all: without a daemon as well."""
+        """They are left, without any other effect, also when there is no daemon."""
         for nonsense in (b"GET / HTTP/1.1\r\n\r\n\0", b"[]\0", b"{}\0", b'{"method":\0', b"\0", b"[" * 5000 + b"\0", b"x" * 16384, b"{"):
             client, child = self.varlink()
             client.sendall(nonsense)
@@ -210,7 +210,7 @@ class Exporter(lib.DaemonTest):
             self.assertEqual(child.wait(lib.DEADLINE_SEC), 1, nonsense)
         client, child = self.varlink()
         self.assertEqual(self.call(client, "io.systemd.Metrics.List", more=True)[0]["error"], "io.systemd.Metrics.NoSuchMetric")
-        # Silent: it is the other side that ends.
+        # Silent: the other side ends the connection.
         self.assertEqual(client.recv(1), b"")
         self.assertEqual(child.wait(lib.DEADLINE_SEC), 1)
 
