@@ -25,14 +25,15 @@ VERDICTS = {"OK": "passed", "EXPECTEDFAIL": "passed", "SKIP": "skipped"}
 CASE = re.compile(r"^(passed|failed|skipped): (\S+) \(", re.MULTILINE)
 # A tour of the lab: vm/bookworm/2x2/boot.
 TOUR = re.compile(r"vm(-full|-thread)?/[^/]+/[^/]+/")
-# Time limits are there for hangs: a machine that others use, too, must not reach them.
+# Time limits are for hangs: a machine that is also used by others must not reach them.
 TIMEOUT_MULTIPLIER = 20
 N_SLOWEST = 10
 
 
 @dataclass
 class Outcome:
-    """Of one test. `parts`: what it consists of, (verdict, name); a test that says nothing of parts is one itself."""
+    """Result of one test. `parts`: what it consists of, as (verdict, name); a test that does not report parts counts
+    as one."""
 
     verdict: str
     seconds: float
@@ -40,7 +41,7 @@ class Outcome:
 
 
 def tree_hash() -> str:
-    """Of everything git would commit."""
+    """A hash of everything that git would commit."""
     listed = subprocess.run(["git", "-C", str(SOURCE), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
                             capture_output=True, text=True, check=True).stdout
     total = hashlib.sha256()
@@ -52,7 +53,7 @@ def tree_hash() -> str:
 
 
 class State:
-    """What is known of an earlier run over the same tree."""
+    """Known results of an earlier run over the same tree."""
 
     def __init__(self, path: pathlib.Path | None):
         self.path, self.tree, self.outcomes = path, "", {}
@@ -84,7 +85,7 @@ def names_of(directory: str, suites: set[str]) -> list[str]:
 
 
 def read_log(directory: str) -> dict[str, Outcome]:
-    """What `meson test` has written of those that are over."""
+    """What `meson test` has written about finished tests."""
     outcomes = {}
     log = pathlib.Path(directory) / "meson-logs" / "testlog.json"
     for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else ():
@@ -99,7 +100,7 @@ def read_log(directory: str) -> dict[str, Outcome]:
 
 
 class Stage:
-    """The tests of one build directory, begun. `known`: what has passed before, and is not run again."""
+    """Starts the tests of one build directory. `known`: those that have passed before and are not run again."""
 
     def __init__(self, stage: str, known: dict[str, Outcome], jobs: int):
         self.directory, _, suites = stage.partition(":")
@@ -114,7 +115,7 @@ class Stage:
                                              f"--num-processes={jobs}", f"--timeout-multiplier={TIMEOUT_MULTIPLIER}", *self.wanted])
 
     def outcomes(self, interrupted: bool) -> dict[str, Outcome]:
-        """When it is over: what is known now."""
+        """After the end: the results known now."""
         log = read_log(self.directory)
         for name in self.wanted:
             if name in log or not interrupted:
@@ -123,8 +124,9 @@ class Stage:
 
 
 def run_stages(group: str, known: dict[str, Outcome]) -> tuple[dict[str, Outcome], bool]:
-    """Returns what is known now, and whether it was interrupted."""
-    # One more than CPUs, those of a running daemon mostly wait; and one for each other stage, which fills what is left.
+    """Returns the results known now, and whether the run was interrupted."""
+    # One more than CPUs, because tests of a running daemon mostly wait; and one for each other stage, which uses the
+    # rest.
     jobs = [len(os.sched_getaffinity(0)) + 1] + [1] * group.count("+")
     stages: list[Stage] = []
     interrupted = False
@@ -148,7 +150,7 @@ def report(outcomes: dict[str, Outcome]) -> int:
     counts = {"passed": 0, "failed": 0, "skipped": 0}
     for key, outcome in outcomes.items():
         parts = outcome.parts or [[outcome.verdict, ""]]
-        # A tour may fail beside its cases.
+        # A tour may fail apart from its cases.
         if outcome.verdict == "failed" and not any(verdict == "failed" for verdict, _ in parts):
             parts = [*parts, ["failed", ""]]
         for verdict, name in parts:
@@ -176,7 +178,7 @@ def main() -> int:
     for group in arguments:
         found, interrupted = run_stages(group, state.outcomes)
         outcomes |= found
-        # What has passed and is not of the stages so far stays known.
+        # Passed tests that are not in the stages so far stay known.
         state.save({**state.outcomes, **outcomes})
         if interrupted:
             print("interrupted; the same command goes on from here" if path else "interrupted", file=sys.stderr)

@@ -26,7 +26,7 @@ def entries(catalog):
 
 
 def check(header, catalog, code, fields):
-    """`code` is the text of all of src; `fields` those of the records, which an entry may cite."""
+    """`code` is the text of all of src; `fields` are those of the records, which an entry may refer to."""
     ids = dict(re.findall(r'^#define (NUMAPLACE_MESSAGE_\w+)\s+"(\w+)"', header, re.MULTILINE))
     found = entries(catalog)
     for name, number in ids.items():
@@ -51,7 +51,7 @@ def check(header, catalog, code, fields):
 
 
 def check_compiles(catalog, n):
-    """journalctl makes a database of the catalog, with as many entries."""
+    """journalctl makes a database of the catalog, with the same number of entries."""
     with tempfile.TemporaryDirectory() as root:
         os.makedirs(os.path.join(root, "usr/lib/systemd/catalog"))
         with open(os.path.join(root, "usr/lib/systemd/catalog/numaplace.catalog"), "w", encoding="utf-8") as f:

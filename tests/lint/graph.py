@@ -14,8 +14,8 @@ import lint
 
 FILES_MAX = 20
 CIRCLE_MAX = 2
-# Functions that only tests and benchmarks reach, by file: they read from memory what programs read from files, or look
-# into what programs only use. They may only become fewer.
+# Functions that only tests and benchmarks reach, by file: they read from memory what programs read from files, or
+# inspect what programs only use. Their number may only decrease.
 UNREACHED = {
     "src/daemon/config.c": 1,
     "src/plan/pack/cost.c": 1,
@@ -26,9 +26,9 @@ UNREACHED = {
 }
 
 COMMENT_OR_TEXT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
-# Members of structures are no functions.
+# Members of structures are not functions.
 WORD = re.compile(r"(?<![.\w>])[A-Za-z_]\w*\b")
-# Parameters and local variables hide functions of their name.
+# Parameters and local variables hide functions of the same name.
 DECLARED = re.compile(r"\b(?!return\b|else\b|case\b|goto\b)[A-Za-z_]\w*[\s*]+([a-z_]\w*)\s*(?=[,;)=\[])")
 ATTRIBUTE = re.compile(r"__attribute__\s*\(\(.*?\)\)\s*", re.DOTALL)
 MACRO = re.compile(r"#[ \t]*define[ \t]+(\w+)(.*)", re.DOTALL)
@@ -38,7 +38,7 @@ INVOCATION = re.compile(r"([A-Z_]+)\s*\(([^{}=]*)\)\s*;?\s*$")
 
 
 def items(text):
-    """What stands at the top level of a file, one by one: directives, declarations, definitions."""
+    """The top-level parts of a file, one by one: directives, declarations, definitions."""
     text = COMMENT_OR_TEXT.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), text)
     lines, item, depth = iter(text.split("\n")), [], 0
     for line in lines:
@@ -57,7 +57,7 @@ def items(text):
 
 
 def parse(path, text):
-    """(name, whether it is of this file alone, whether it is code, words) of what a file defines."""
+    """(name, whether it is static, whether it is code, words) of the definitions of a file."""
     for item in items(text):
         item = ATTRIBUTE.sub("", item)
         head = item.split("{")[0]
@@ -84,7 +84,7 @@ def words_of(function):
 
 
 def function_of_struct(item):
-    """The name of a function that returns a struct, which begins as a definition of one does."""
+    """The name of a function that returns a struct, which begins like a definition of a struct."""
     found = re.match(r"(?:struct|enum|union)\s+\w+[\s*]+(\w+)\s*\([^{}]*\)\s*\{", item)
     return found and found[1]
 
@@ -121,7 +121,7 @@ class Graph:
         return sorted(key for key in self.code if key not in seen)
 
     def files(self):
-        """{file: those it needs functions or variables of}, headers left out"""
+        """{file: the files it needs functions or variables of}, without headers"""
         needs = {}
         for (path, _), uses in self.uses.items():
             needs.setdefault(path, set()).update(other for other, _ in uses if other != path and other.endswith(".c"))

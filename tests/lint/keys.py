@@ -16,11 +16,11 @@ import lint
 
 PAGE = "man/numaplace-json.5"
 
-# Writers, and the type of the value; the key is the second argument.
+# Functions that write, and the type of the value; the key is the second argument.
 DAEMON = {"dict_string": "s", "dict_text": "s", "dict_cpus": "s", "dict_nodes": "s", "dict_bool": "b", "dict_i32": "i",
           "dict_node_of": "i", "dict_u32": "u", "dict_u64": "t", "dict_strings": "as", "dict_numbers": "au",
           "dict_counters": "a{st}", "dict_list_begin": "aa{sv}"}
-# JSON does not tell one integer from another, nor the code what a variable holds. None: any type.
+# JSON does not distinguish integer types, and the code does not show the type of a variable. None: any type.
 CTL = {"json_set_text": "string", "json_set_set": "string", "json_set_nodes": "string", "json_set_number": "number",
        "json_set": None, "json_object_object_add": None}
 VALUES = {"boolean": "boolean", "int": "number", "int64": "number", "uint64": "number", "double": "number", "string": "string"}
@@ -38,7 +38,7 @@ MADE = {
     ("src/ctl/verbs/simulate/simulate.c", "spec->workloads[w].name"): "the user's own names",
 }
 
-# The sections of the page in which the keys of a file, or of one of its functions, belong.
+# The sections of the page that list the keys of a file, or of one of its functions.
 VIEWS = "src/daemon/views/"
 VERBS = "src/ctl/verbs/"
 SECTIONS = {
@@ -95,7 +95,7 @@ NOISE = re.compile(STRING.pattern + r"|'(?:[^'\\]|\\.)'|/\*.*?\*/", re.DOTALL)
 
 
 def arguments(text, start):
-    """The arguments of the call whose parenthesis is open before `start`."""
+    """The arguments of the call whose opening parenthesis is before `start`."""
     found, depth, begin, i = [], 0, start, start
     while i < len(text):
         if text[i] == '"':
@@ -116,7 +116,7 @@ class Function:
         self.path, self.static, self.name = path, match[1], match[2]
         self.parameters = [re.split(r"[ *]", p.split("[")[0])[-1] for p in arguments(match[3] + ")", 0)]
         self.calls = [(call[1], arguments(match[4], call.end())) for call in CALL.finditer(match[4]) if call[1]]
-        # A function of its file only, or of all.
+        # A function of its file only, or a global one.
         self.key = (path if self.static else None, self.name)
 
 
@@ -130,13 +130,14 @@ def functions(sources):
 
 
 def types_of(call, types):
-    """What a call writes, as far as it is seen."""
+    """What a call writes, as far as this can be determined."""
     made = re.match(r"json_object_new_(\w+)\(", call[2]) if len(call) > 2 else None
     return {VALUES.get(made[1])} if types == {None} and made else types
 
 
 def find_keys(sources, base, made):
-    """[(function, key, types)]. Functions that pass a parameter on as the key become writers, until none is left."""
+    """[(function, key, types)]. Functions that pass a parameter on as the key become writers, until there are no
+    more."""
     writers = {(None, name): {1: {kind}} for name, kind in base.items()}
     every = list(functions(sources))
     found, before = [], None
@@ -168,7 +169,7 @@ def sections_of(page):
 
 
 def missed(sources, base):
-    """Calls that stand in no function as it is recognized here."""
+    """Calls that are not in a function recognized here."""
     for path, text in sources.items():
         if path not in {name.split(":")[0] for name in NOT_READ}:
             text = NOISE.sub(lambda m: m[0] if m[0][0] == '"' else "0", text)
@@ -260,7 +261,7 @@ def main():
     daemon, ctl = ({path: lint.read(root, path) for path in lint.walk(root, start) if path.endswith(".c")}
                    for start in ("src/daemon", "src/ctl"))
     problems = list(check(lint.read(root, PAGE), daemon, ctl, SECTIONS, MADE))
-    # Names of what is not there any more would hide what comes in their place.
+    # Names that no longer exist would hide what replaces them.
     every = {**daemon, **ctl}
     names = set(every) | {f"{function.path}:{function.name}" for function in functions(every)}
     problems += [f"SECTIONS: there is no {name}" for name in SECTIONS if name not in names]

@@ -14,8 +14,8 @@ import lint
 # The rooms that decide: values in, values out.
 PURE = "base conf topo world policy plan sim".split()
 
-# (rooms; files excepted; what may not be called; why). Names are followed by "(" unless they are the streams, which
-# may not even be named.
+# (rooms; files excepted; what must not be called; why). A name must be followed by "(", except the streams, which may
+# not even be named.
 CALLS = [
     (
         PURE,
@@ -54,7 +54,7 @@ CALLS = [
 ]
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]*)"|<([^>\n]*)>)', re.MULTILINE)
-# Comments, strings and character constants; what is left is code.
+# Comments, strings and character constants; the rest is code.
 NOT_CODE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
 
 
@@ -80,7 +80,7 @@ def read_layers(text):
         if name.startswith("<"):
             outside[name.strip("<>")] = allowed
             continue
-        # A room may include only what stands above it: so there can be no circle.
+        # A room may include only rooms above it, so there can be no circle.
         for other in allowed:
             if other not in rooms and other != "numaplace":
                 sys.exit(f"tests/layers.txt:{number}: {other} does not stand above {name}")
@@ -90,7 +90,7 @@ def read_layers(text):
 
 def check_includes(rooms, outside, path, text):
     room = path.split("/")[1]
-    # A comment may hold the word, a string must not be blanked: it is the name.
+    # A comment may contain the word; a string must not be blanked, because it is the name.
     bare = re.sub(r"/\*.*?\*/", blank, text, flags=re.DOTALL)
     for match in INCLUDE.finditer(bare):
         ours, theirs = match.groups()
@@ -115,7 +115,7 @@ def check_calls(path, text):
     for where, but, names, why in CALLS:
         if room not in where or path in but:
             continue
-        # Not a member of something, and not the declaration of our own function of another name.
+        # Not a member of a structure, and not the declaration of a function of the project with another name.
         for match in re.finditer(r"(?<![\w.>])(?:" + names + ")", code):
             found = match.group().rstrip("( ")
             yield f"{path}:{lint.line_of(code, match.start())}: {found}: {why}"

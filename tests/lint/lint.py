@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the lint tests share: finding files, and saying what is wrong."""
+"""What the lint tests share: finding files, and reporting problems."""
 
 import os
 import sys
@@ -36,7 +36,7 @@ def line_of(text, offset):
 
 
 def finish(problems, checked):
-    """Ends the test. Having found nothing to look at is a failure too."""
+    """Ends the test. Having checked nothing is a failure, too."""
     for problem in problems:
         print(problem)
     if not checked:
@@ -46,8 +46,8 @@ def finish(problems, checked):
 
 
 def self_test(check, cases):
-    """Runs `check(*arguments)` on snippets of known quality, so that a check that finds nothing any more is noticed.
-    A case is (arguments, the text its only problem must hold, or None when there must be none)."""
+    """Runs `check(*arguments)` on snippets of known quality, so that a check that no longer finds anything is
+    noticed. A case is (arguments, a text that its only problem must contain, or None when there must be none)."""
     for arguments, expected in cases:
         found = list(check(*arguments))
         good = not found if expected is None else len(found) == 1 and expected in found[0]

@@ -13,7 +13,7 @@ import sys
 
 import lint
 
-# As Fedora has them; %name is known to the spec.
+# As in Fedora; %name is known to the spec.
 MACROS = {
     "_bindir": "/usr/bin",
     "_sbindir": "/usr/sbin",
@@ -29,7 +29,7 @@ MACROS = {
 
 
 def installed(build):
-    """Paths as with --prefix=/usr, wherever systemd's directory is here."""
+    """Paths as with --prefix=/usr, wherever systemd's directory is on this machine."""
     run = subprocess.run(["meson", "introspect", "--installed", "--buildoptions", build], capture_output=True, text=True,
                          check=True)
     found = json.loads(run.stdout)

@@ -22,7 +22,7 @@ VERDICT = re.compile(r'\(Verdict\)\s*\{\s*"([\w-]+)"')
 
 
 def lists(page):
-    """The lists of the section: for each the items, as (name, text)."""
+    """The lists of the section: for each, its items as (name, text)."""
     section = re.search(r"^\.Ss Refusals\n(.*?)(?=^\.S[sh] |\Z)", page, re.MULTILINE | re.DOTALL)
     for items in re.findall(r"^\.Bl .*?\n(.*?)^\.El$", section[1] if section else "", re.MULTILINE | re.DOTALL):
         yield re.findall(r"^\.It Ql ([\w-]+)\n(.*?)(?=^\.It |\Z)", items, re.MULTILINE | re.DOTALL)

@@ -15,10 +15,10 @@ import lint
 N_MECHANISMS = 20
 COLUMNS = ["", "mechanism", "text", "in the code", "shown by", "the text's number", "ours", "why they differ"]
 NOT_YET = "not yet"
-WORDS_MAX = 1800  # of ARCHITECTURE.md; who needs more reads the head of the file
+WORDS_MAX = 1800  # of ARCHITECTURE.md; readers who need more read the head of the file
 
 SPAN = re.compile(r"`([^`]+)`")
-# "src/plan/cpu/steal.c: steal_lend()", the function being optional.
+# "src/plan/cpu/steal.c: steal_lend()"; the function is optional.
 PLACE = re.compile(r"^((?:src|tests|policies|man|include)/[^\s:]+)(?:: (\w+)\(\))?$")
 SCENARIO = re.compile(r"\bS-[A-Z0-9]+\b")
 # (command, where its argument must exist)
@@ -47,7 +47,7 @@ def table(text, first_column):
 
 
 def check_span(span, where, read):
-    """`read(path)` gives a file's text, None when there is none."""
+    """`read(path)` returns a file's text, or None when there is none."""
     place = PLACE.match(span)
     if place:
         text = read(place[1])
@@ -71,7 +71,7 @@ def is_command(span):
 
 
 def check_row(cells, where, state, scenarios, read):
-    """`state` is what the table of mechanisms says of this version, `scenarios` what it calls the scenarios."""
+    """`state` is the state in this version, `scenarios` the scenarios, as in the table of mechanisms."""
     if len(cells) != len(COLUMNS):
         yield f"{where}: {len(cells)} columns, expected {len(COLUMNS)}"
         return
@@ -113,7 +113,7 @@ def check(sources, read):
 
 
 def check_rooms(architecture, layers):
-    """The table of rooms says what tests/layers.txt says."""
+    """The table of rooms agrees with tests/layers.txt."""
     rooms = dict(re.findall(r"^(\w+):[ ]*(.*)$", layers, re.MULTILINE))
     shown = {m[1]: m[2].strip() for m in re.finditer(r"^\| `src/(\w+)` \|.*\|([^|]*)\|$", architecture, re.MULTILINE)}
     for room in sorted(set(rooms) | set(shown)):
@@ -122,7 +122,7 @@ def check_rooms(architecture, layers):
 
 
 def check_architecture(text, exists):
-    """`exists(path)` says whether there is such a file or folder."""
+    """`exists(path)` returns whether there is such a file or folder."""
     n = len(text.split())
     if n > WORDS_MAX:
         yield f"ARCHITECTURE.md: {n} words, at most {WORDS_MAX}"

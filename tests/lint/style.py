@@ -20,7 +20,7 @@ COLUMNS_MAX = 120
 SOURCE = (".c", ".h", ".py", ".sh")
 TEXT = SOURCE + (".md", ".txt", ".in", ".policy", ".conf", ".service", ".build") + tuple(f".{n}" for n in range(1, 9))
 
-# Written in two halves, or this file would complain about itself.
+# Written in two halves, because otherwise this file would report itself.
 UNFINISHED = re.compile(r"\b(TO" + r"DO|XX" + r"X|FIX" + r"ME)\b")
 
 

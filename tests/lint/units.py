@@ -20,10 +20,10 @@ UNIT = "units/numaplaced.service.in"
 EXPORTER, SOCKET = "units/numaplace-exporter.service.in", "units/numaplace-exporter.socket"
 METRICS, METRICS_SOCKET = "units/numaplace-metrics@.service.in", "units/numaplace-metrics.socket"
 
-# The exposure of `systemd-analyze security` that must not be passed, in tenths.
+# The highest allowed exposure in `systemd-analyze security`, in tenths.
 EXPOSURE_MAX = {UNIT: 20, EXPORTER: 14, METRICS: 14}
 
-# What the code does that needs a capability, or a system call that the other filters shut out. What is granted must be used,
+# Code that needs a capability, or a system call that the other filters exclude. What is granted must be used, and
 # what is used must be granted.
 NEEDS = [
     ("CAP_SYS_NICE", None, r"SYS_sched_setaffinity|\b(?:sched_setaffinity|move_pages|numa_move_pages)\s*\("),
@@ -44,7 +44,7 @@ def settings(text, key):
 
 
 def check_needs(unit, code):
-    """`code` is {path: text} of what the daemon is made of."""
+    """`code` is {path: text} of the daemon's sources."""
     granted, filters = settings(unit, "CapabilityBoundingSet"), settings(unit, "SystemCallFilter")
     for capability in sorted(set(granted) - {need[0] for need in NEEDS}):
         yield f"{UNIT}: {capability} is granted, but tests/lint/units.py does not know what for"
@@ -65,7 +65,7 @@ def check_needs(unit, code):
 
 
 def analyze(verb, files):
-    """Runs systemd-analyze on the first of some units, {name: text}, which may speak of the others."""
+    """Runs systemd-analyze on the first of some units, {name: text}, which may refer to each other."""
     with tempfile.TemporaryDirectory() as directory:
         for name, text in files.items():
             with open(os.path.join(directory, name), "w", encoding="utf-8") as f:
@@ -79,7 +79,7 @@ def name_of(path):
 
 
 def check_verify(path, unit, **others):
-    # Without the manual pages, which are not installed yet, and without what is wrong with other people's units.
+    # Without the manual pages, which are not installed yet, and without problems in units of other projects.
     run = analyze(["verify", "--man=no", "--recursive-errors=no"], {name_of(path): unit, **others})
     said = (run.stdout + run.stderr).strip()
     if run.returncode != 0 or said:
@@ -100,7 +100,7 @@ def check_exporter(path, unit):
 
 
 def check_names(read):
-    """The files of the bus and of polkit name what the unit and the header name."""
+    """The files of the bus and of polkit have the names that the unit and the header have."""
     header = read("include/numaplace/bus.h")
     name = re.search(r'NUMAPLACE_BUS_NAME\s+"(.*)"', header)[1]
     actions = set(re.findall(r'NUMAPLACE_ACTION_\w+\s+"(.*)"', header))
@@ -180,7 +180,7 @@ def main():
     def read(path):
         return lint.read(root, path)
 
-    # What acts, probes and is the daemon, and what it is told by; numaplacectl runs elsewhere.
+    # The rooms of the daemon, and the settings it gets; numaplacectl runs elsewhere.
     code = {path: read(path) for path in lint.walk(root, "src") if path.endswith(".c") and not path.startswith("src/ctl/")}
     unit = read(UNIT)
     exports = {path: read(path) for path in (EXPORTER, METRICS)}

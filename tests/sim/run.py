@@ -18,17 +18,17 @@ import tempfile
 
 HERE = pathlib.Path(__file__).parent
 SEEDS_MIN = 20
-SEEDS_TWIN = 5  # one that fails is enough, but it may be any of them
+SEEDS_TWIN = 5  # one failure is enough, but it may be in any of them
 
-# Of the scenarios that are held against the lab.
+# Scenarios that are compared with the lab.
 LAB_TWINS = [
     ("all memory is near", {"RemoteLatencyNSec=900": "RemoteLatencyNSec=450"}),
     ("threads touch their own memory first, where they run", {"FirstTouch=process": "FirstTouch=thread", "StartNodes=0": ""}),
     ("no lending", {"Scope=machine": "Steal=no"}),
 ]
 
-# What switches the mechanism off: line of the scenario -> line of the twin, wherever it stands. The first element says what
-# that is.
+# Changes that switch off the mechanism: line of the scenario -> line of the twin, wherever it is. The first element
+# names the mechanism.
 TWINS = {
     "homes-churn": [
         ("nobody has a home", {"Mode=auto": "Mode=none"}),
@@ -236,7 +236,7 @@ def simulate(ctl, path, *options):
     """The JSON value of a run."""
     run = subprocess.run([ctl, "--json=short", "simulate", str(path), *options], capture_output=True, text=True,
                          check=False)
-    # 1 is for a failed expectation too; a scenario that cannot be run has no value to print.
+    # 1 is also the status of a failed expectation; a scenario that cannot be run prints no value.
     if run.returncode not in (0, 1) or not run.stdout:
         sys.exit(f"{path}: {run.stderr}")
     value = json.loads(run.stdout)

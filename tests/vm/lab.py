@@ -59,7 +59,7 @@ def report(result: tour.Result) -> list[str]:
 
 
 class Runner:
-    """Runs tours, several at a time; what each says is printed in one piece, unless there is only one at a time."""
+    """Runs tours, several at a time. The output of each is printed in one piece, unless only one runs at a time."""
 
     def __init__(self, build: pathlib.Path, jobs: int):
         self.build, self.jobs = build, jobs
@@ -70,7 +70,7 @@ class Runner:
             print(*lines, sep="\n", flush=True)
 
     def run(self, one: tour.Tour) -> list[tour.Result]:
-        """What is wrong with one tour must not keep the others from running."""
+        """An error in one tour must not keep the others from running."""
         said: list[str] = []
 
         def on_line(line: str) -> None:
@@ -109,7 +109,7 @@ def cmd_run(args) -> int:
 
 
 def cmd_shell(args) -> int:
-    """A root shell on a machine; Ctrl-D powers it off. It lives by the host's clock, but where memory has its price."""
+    """A root shell on a machine; Ctrl-D powers it off. It uses the host's clock, except when memory has prices."""
     found = case.Case("shell", "a shell", [args.machine], [args.suite], "", kernel_args=args.kernel_args, parallel=args.cost,
                       cost=args.cost)
     with tempfile.TemporaryDirectory(prefix="lab-shell-") as name:
@@ -168,7 +168,7 @@ def terminated(*_) -> None:
 
 def main() -> int:
     args = parse_arguments()
-    # So that cleaning up is done: a guest is ended where it was started.
+    # For cleaning up: a guest is ended where it was started.
     signal.signal(signal.SIGTERM, terminated)
     try:
         return args.call(args)

@@ -18,10 +18,11 @@ import unittest
 PROGRAM = sys.argv[1]
 NAME = pathlib.Path(PROGRAM).name
 
-# A sanitized build, on a machine that is building at the same time. Only a hang reaches it.
+# For a sanitized build, on a machine that is building at the same time. Only a hang reaches it.
 DEADLINE_SEC = 120
 
-# Steps of a thread at --scale=1 (None: time decides), operations in a step, and what an operation adds to the sum of the data.
+# Steps of a thread at --scale=1 (None: time decides), operations in a step, and what an operation adds to the sum of
+# the data.
 WORK = {
     "multi-heap": (40960, 8, 64),
     "numa01": (20480, 1, 1024),
@@ -34,7 +35,7 @@ WORK = {
     "stream": (4096, 1, 1),
     "uneven": (None, 8, 64),
 }
-# How long those work at --scale=1.
+# Duration at --scale=1 of workloads that run for a fixed time.
 TIMED_SEC = 20
 # Smaller than the default, which is for guests.
 ALWAYS = ["--bytes=16M"] if NAME == "stall" else []
@@ -125,7 +126,7 @@ class Running:
         return self.children() or [self.pid]
 
     def wait_threads(self, processes, threads):
-        """Waits until all threads of all processes are there; each process has its main thread besides."""
+        """Waits until all threads of all processes exist; each process has its main thread besides."""
         wait_until("its threads", lambda: len(self.workers()) == processes and
                    all(n_threads(pid) > threads for pid in self.workers()))
 
@@ -142,7 +143,7 @@ def run(*args):
 
 class Case(unittest.TestCase):
     def parse(self, status, out, err):
-        """The result, after checking what is true of every result."""
+        """The result, after checking what holds for every result."""
         self.assertEqual(status, 0, err)
         self.assertEqual(err, "")
         self.assertEqual(out.count("\n"), 1, out)
@@ -165,7 +166,7 @@ class Case(unittest.TestCase):
         return int(WORK[NAME][0] * scale) * WORK[NAME][1]
 
     def expected(self, processes, threads, scale):
-        """Operations of each thread: of ping-pong's only the first half of each group counts, the senders."""
+        """Operations of each thread: in ping-pong only those of the first half of each group count, the senders."""
         if NAME == "ping-pong":
             return ([self.steps(scale)] * (threads // 2) + [0] * (threads // 2)) * processes
         return [self.steps(scale)] * (processes * threads)
@@ -174,7 +175,7 @@ class Case(unittest.TestCase):
         if WORK[NAME][0] is not None:
             self.assertEqual(result["operations_of"], self.expected(processes, threads, scale))
             return
-        # How much it is, is the machine's business; who works at all is not.
+        # The amount depends on the machine; which threads work does not.
         self.assertGreaterEqual(result["seconds"], TIMED_SEC * scale)
         fewer = max(1, threads // 3)
         works = [NAME != "uneven" or process % 2 == 0 or index < fewer for process in range(processes) for index in range(threads)]
@@ -207,7 +208,7 @@ class Work(Case):
     def test_seconds_counts(self):
         result = self.result("--processes=2", "--threads=2", "--seconds=0.3")
         self.assertIs(result["complete"], True)
-        # It may not end before its time; how long after is the machine's business. One step is always done.
+        # It must not end early; how late it may end depends on the machine. One step is always done.
         self.assertGreaterEqual(result["seconds"], 0.3)
         self.assertLessEqual(result["all_work_s"], result["seconds"])
         self.assertTrue(all(n > 0 for n in result["operations_of"][::2]), result)
@@ -236,7 +237,7 @@ class Work(Case):
 
     @unittest.skipIf(NAME not in ORDERED, "visits no lines")
     def test_order(self):
-        """As much work, in another order."""
+        """The same amount of work, in another order."""
         for order in ("random", "sequential"):
             result = self.result(f"--order={order}", "--processes=2", "--threads=3", "--scale=0.01")
             self.assertEqual(result["order"], order)
@@ -265,7 +266,7 @@ class Own(Case):
             for amount in ("--scale=0.02", "--seconds=0.3"):
                 with self.subTest(phases=phases, amount=amount):
                     result = self.result(f"--phases={phases}", "--threads=2", amount)
-                    # On a busy machine a thread may sleep through a phase that time has ended.
+                    # On a busy machine a thread may sleep through a phase that has ended.
                     self.assertLessEqual(result["changes"], 2 * changes)
                     if amount.startswith("--scale"):
                         self.assertEqual(result["changes"], 2 * changes)
@@ -290,7 +291,8 @@ class Own(Case):
     def test_swap(self):
         result = self.result("--swap", "--seconds=1")
         self.assertEqual(len(result["operations_of"]), 6)
-        # Of the second process all work in the second half. On a busy machine a thread may sleep through its part.
+        # All threads of the second process work in the second half. On a busy machine a thread may sleep through its
+        # part.
         self.assertGreater(sum(n > 0 for n in result["operations_of"]), 4)
         self.assertGreaterEqual(result["changes_s"][0], 0.5)
 
@@ -333,7 +335,7 @@ class Placement(Case):
         nodes = nodes_with_memory()
         shares = self.placed("interleave")["nodes_start"]
         for node in nodes:
-            # Huge pages go round in pieces of 2 MiB: far from equal in a small array.
+            # Huge pages are interleaved in pieces of 2 MiB: far from equal in a small array.
             self.assertGreater(shares[node], 0.2 / len(nodes))
 
     def test_local(self):
@@ -350,7 +352,7 @@ class Placement(Case):
                              "--placement=local")
         if result["local_start"] is None:
             self.skipTest("the kernel does not tell where pages are")
-        # The first, the last, and what the machine allowed between.
+        # The first, the last, and those in between that the machine allowed.
         self.assertGreaterEqual(len(result["samples"]), 2)
         times, operations, local = zip(*result["samples"])
         self.assertEqual((list(times), list(operations)), (sorted(times), sorted(operations)))
@@ -365,7 +367,7 @@ class Placement(Case):
         self.check_work(result, 1, 4, 0.005)
 
     def test_ballast(self):
-        """It is resident, and not part of what is worked on or asked for."""
+        """It is resident, and not part of what is worked on or sampled."""
         for option, mb in ([], 0), (["--ballast=96M"], 96):
             running = Running(self, "--seconds=600", "--processes=1", "--threads=2", "--bytes=12M", *option)
             running.wait_threads(1, 2)
@@ -381,7 +383,7 @@ class Placement(Case):
 @unittest.skipUnless(has_memory(), "has no memory worth damaging")
 class Damage(Case):
     def largest_mapping(self, pid):
-        """(start, end) of the mapping most of which is resident."""
+        """(start, end) of the mapping with the most resident pages."""
         best, area = 0, None
         text = pathlib.Path(f"/proc/{pid}/smaps").read_text(encoding="utf-8", errors="replace")
         for line in text.splitlines():
@@ -392,14 +394,14 @@ class Damage(Case):
         return area
 
     def test_damage_is_found(self):
-        """A few lines are overwritten from outside while it works: the run must fail and say so."""
+        """A few lines are overwritten from outside while it works: the run must fail with a message."""
         running = Running(self, "--seconds=600", "--processes=1", "--threads=2", "--bytes=32M")
         running.wait_threads(1, 2)
         start, end = self.largest_mapping(running.pid)
         with open(f"/proc/{running.pid}/mem", "r+b", buffering=0) as memory:
             for at in range(start, end, 256 << 10):
                 os.pwrite(memory.fileno(), b"\xa5" * 64, at)
-        # What is seen only while it works must be seen: some blocks come up again after this.
+        # Damage that shows only during the work must be noticed: some blocks are visited again after this.
         before = cpu_ticks(running.pid)
         wait_until("some more work", lambda: cpu_ticks(running.pid) > before + 20)
         running.process.terminate()

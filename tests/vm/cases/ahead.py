@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Ten workloads, each observed for some seconds and then placed: homes are those that were said, and as many bytes move. The nodes have
-two CPUs each."""
+"""Ten workloads, each observed for some seconds and then placed: the homes are those that were announced, and as many
+bytes move. The nodes have two CPUs each."""
 
 import os
 import pathlib
@@ -20,7 +20,7 @@ BOTH, ALL = ":".join(CPUS.values()), ",".join(CPUS.values())
 OBSERVE_SEC, SETTLE_SEC = 5, 20
 MB = 128
 MIB = 1 << 20
-# Stacks and the like come and go.
+# Allowance for stacks and the like.
 SLACK = MIB // 4
 
 
@@ -70,7 +70,7 @@ class Ahead(nodes.NodesTest):
         return daemon.ctl("explain", str(pid))
 
     def compare(self, name, commands):
-        """Whether homes and bytes were as said."""
+        """Checks whether homes and bytes were as announced."""
         self.write(Act="observe")
         works = [self.start(argv) for argv in commands]
         time.sleep(5)
@@ -79,7 +79,7 @@ class Ahead(nodes.NodesTest):
         pids = [pid for work in works for pid in descendants(work.pid)]
         ahead = {pid: self.explain(daemon, pid) for pid in pids}
         said = {pid: found.get("would_home_nodes", "") for pid, found in ahead.items()}
-        # Of each process the last order says what is still to be moved.
+        # The last request of each process says what remains to be moved.
         orders = {pid: [move["bytes"] for move in found.get("would", []) if move["kind"] == "move-pages"] for pid, found in ahead.items()}
         said_bytes = sum(sizes[-1] for sizes in orders.values() if sizes)
         local = {pid: found["would_local_permille"] for pid, found in ahead.items() if "would_local_permille" in found}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The guest is the machine that its machine file describes: as the kernel sees it, and as numaplace sees it."""
+"""The guest is the machine that its machine file describes, both for the kernel and for numaplace."""
 
 import json
 import os
@@ -13,19 +13,20 @@ INFO = tap.info()
 MACHINE = INFO["machine"]
 NODES = pathlib.Path("/sys/devices/system/node")
 CPUS = pathlib.Path("/sys/devices/system/cpu")
-# The kernel's version is what the suites are there for.
+# Suites differ in the version of the kernel.
 RELEASES = {"bookworm": "6.1.", "trixie": "6.12.", "backports": "7."}
 MB = 1 << 20
-# What the kernel keeps for itself before it counts: its image, and its page descriptors.
+# Memory that the kernel reserves before it counts: its image, and its page descriptors.
 KEPT_MB = 64
-# On machines with memory above 4 GB it sets as much aside for devices, and descriptors of 64 bytes for each 4 KiB outgrow the rest.
+# On machines with memory above 4 GB it reserves as much for devices. The descriptors, 64 bytes for each 4 KiB, exceed
+# the rest.
 LARGE_MB = 4096
 BOUNCE_MB = 64
 PAGES_PER_DESCRIPTOR_PAGE = 64
 
 
 def left_mb(mb: int) -> int:
-    """Of a node's memory, what is left of it at least."""
+    """The least memory of a node that must remain."""
     large = sum(MACHINE["memory_mb"]) > LARGE_MB
     return max(0, mb - KEPT_MB - (BOUNCE_MB + mb // PAGES_PER_DESCRIPTOR_PAGE if large else 0))
 
@@ -85,7 +86,7 @@ class Kernel(unittest.TestCase):
                     self.assertEqual(members(read(CPUS / f"cpu{cpu}" / "cache" / "index3" / "shared_cpu_list")), behind)
 
     def test_accounting(self):
-        """What the lab's kernel command line asks for, and the daemon reads."""
+        """What the lab's kernel command line requests, and the daemon reads."""
         self.assertIn("some avg10", read(pathlib.Path("/proc/pressure/cpu")))
         self.assertEqual(read(pathlib.Path("/proc/sys/kernel/sched_schedstats")).strip(), "1")
         self.assertEqual(pathlib.Path("/proc/1/comm").read_text(encoding="ascii").strip(), "systemd")

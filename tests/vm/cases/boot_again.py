@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Boots the guest again (Boots= of the case), which begins the job anew. Where the service manager can do that without the
-kernel, it does."""
+"""Boots the guest again (Boots= of the case), which starts the job anew. The service manager does it without the
+kernel where possible."""
 
 import os
 import pathlib
@@ -10,7 +10,7 @@ import subprocess
 usage = subprocess.run(["systemctl", "--help"], capture_output=True, text=True, check=True).stdout
 VERB = "soft-reboot" if "soft-reboot" in usage else "reboot"
 if VERB == "soft-reboot":
-    # That unmounts the disk of the build, which only the initial RAM disk mounts.
+    # That would unmount the disk of the build, which only the initial RAM disk mounts.
     directory = pathlib.Path("/etc/systemd/system/lab.service.d")
     directory.mkdir()
     mounts = pathlib.Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()

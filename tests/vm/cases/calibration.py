@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The guest's clock and the prices of its memory are what the plugin was told: a pointer chase between all nodes, and a gauge of everything
-else, several times. What a wrong price does to it is in selftest/drift.case."""
+"""The guest's clock and the prices of its memory are those configured in the plugin: measured several times by a
+pointer chase between all nodes, and by a gauge of everything else. The effect of a wrong price is tested in
+selftest/drift.case."""
 
 import json
 import pathlib
@@ -10,19 +11,20 @@ import unittest
 import tap
 
 NODES = pathlib.Path("/sys/devices/system/node")
-# Runs that are compared, one after the other; before the first there is one that does not count, in which programs come from the disk.
+# Runs that are compared, one after the other. One run before them does not count, because programs are read from disk
+# in it.
 ROUNDS = 3
 # A lap around the 64 pairs of 8 nodes takes long.
 NODES_LARGE = 8
 KIB, LAPS = 8192, 3
 KIB_LARGE, LAPS_LARGE = 4096, 2
-# What the lab promises: runs within 0.5 % of each other, and prices within 2.5 % of what was asked for; the rest are instructions, walks and
-# ticks. What the kernel has a part in changes with it.
+# What the lab promises: runs within 0.5 % of each other, and prices within 2.5 % of what was requested; the rest is
+# instructions, walks and ticks. Figures that the kernel influences change with it.
 SPREAD_MAX = 0.005
 PRICE_ERROR_MAX = 0.025
 KERNEL_ERROR_MAX = 0.10
-# The plugin's defaults (cost/README.md), which the case does not change: 90 ns of memory, 0.3 ns of an instruction, 0.08 of the price for the
-# next line of a stream, scaled by 4.
+# The plugin's defaults (cost/README.md), which the case keeps: 90 ns of memory, 0.3 ns of an instruction, 0.08 of the
+# price for the next line of a stream, scaled by 4.
 SCALE = 4
 LOCAL_NSEC = 90 * SCALE
 INSTRUCTION_NSEC = 0.3 * SCALE
@@ -30,8 +32,9 @@ STREAM = 0.08
 # Of the gauge's loops.
 SPIN_INSTRUCTIONS = 2
 READ_INSTRUCTIONS = 4
-# A round trip is mostly the kernel's: which way it goes idle and wakes, and what of its data and of the threads' shares a set of a cache,
-# differs from process to process, by up to 2 % on Linux 6.1 and 6.12 and 5 % on 7.3. The same guest repeats it to the nanosecond.
+# A round trip is mostly kernel code. How the kernel goes idle and wakes, and which of its data and of the threads'
+# shares a set of a cache, differs between processes, by up to 2 % on Linux 6.1 and 6.12 and 5 % on 7.3. The same
+# guest repeats it to the nanosecond.
 BY_PROCESS = ("round_trip_near_nsec", "round_trip_far_nsec")
 # On 2x2, 2026-11-24: Linux 6.1.0-56, 6.12.118 and 7.3.4.
 KERNEL_MACHINE = "2x2"
@@ -43,7 +46,7 @@ KERNEL_NSEC = {
 
 
 def distances() -> dict[int, list[int]]:
-    """By the kernel, not by our own files."""
+    """From the kernel, not from files of the project."""
     found = {}
     for path in NODES.glob("node[0-9]*"):
         found[int(path.name[4:])] = [int(word) for word in (path / "distance").read_text(encoding="ascii").split()]
@@ -66,7 +69,7 @@ def median(values: list[float]) -> float:
 
 
 def spread(values: list[float]) -> float:
-    """By how much of the median they differ."""
+    """Their range relative to the median."""
     return (max(values) - min(values)) / median(values)
 
 
@@ -104,7 +107,7 @@ class Calibration(unittest.TestCase):
         self.assertLess(abs(value / expected - 1), error_max, f"{value}, expected {expected}")
 
     def test_all_pairs(self):
-        """With a node's CPUs and memory left out, this would say nothing."""
+        """Makes sure that no node's CPUs and memory are left out, which would make the test void."""
         nodes = len(self.distances)
         self.assertEqual(len(self.nsec), nodes * nodes)
 
@@ -128,7 +131,7 @@ class Calibration(unittest.TestCase):
                 self.assertLess(spread(runs), KERNEL_ERROR_MAX if key in BY_PROCESS else SPREAD_MAX, runs)
 
     def test_instructions(self):
-        """All CPUs at once do as much each as one alone."""
+        """With all CPUs busy at once, each does as much as one alone."""
         for key in ("spin_one_nsec", "spin_all_nsec"):
             with self.subTest(key=key):
                 self.near(self.gauged(key), SPIN_INSTRUCTIONS * INSTRUCTION_NSEC, PRICE_ERROR_MAX)
@@ -140,7 +143,7 @@ class Calibration(unittest.TestCase):
                 self.near(self.gauged(key), price + READ_INSTRUCTIONS * INSTRUCTION_NSEC, PRICE_ERROR_MAX)
 
     def test_kernel(self):
-        """Of the machine that they were measured on."""
+        """Of the machine on which they were measured."""
         if tap.info()["machine"]["name"] != KERNEL_MACHINE:
             self.skipTest(f"known of {KERNEL_MACHINE} only")
         for key, expected in KERNEL_NSEC[tap.info()["suite"]].items():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Cpusets of a batch system, in the cpuset file system at /dev/cpuset, which takes the controller from cgroup v2 while it is mounted.
-They are changed through libcpuset."""
+"""Cpusets of a batch system in the cpuset file system at /dev/cpuset, which takes the controller from cgroup v2 while
+it is mounted. They are changed through libcpuset."""
 
 import json
 import os
@@ -69,7 +69,7 @@ class Job(nodes.NodesTest):
         self.check_back(work)
 
     def test_shut_in(self):
-        """The unit's /dev has nothing of the machine's but this."""
+        """The unit's /dev has nothing else of the machine's."""
         work = self.start_job()
         properties = ("RuntimeDirectory=numaplace", "PrivateDevices=yes", "BindPaths=-/dev/cpuset", "ProtectSystem=strict")
         self.addCleanup(subprocess.run, ["systemctl", "stop", UNIT], check=False)
@@ -88,7 +88,7 @@ def main():
     try:
         tap.main()
     finally:
-        # With a cpuset in it, it would live on.
+        # With a cpuset in it, it would persist.
         for directory in (*DEV.glob("batch/*/"), DEV / "batch"):
             directory.rmdir()
         subprocess.run(["umount", DEV], check=True)

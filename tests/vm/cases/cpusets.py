@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What a unit's AllowedCPUs= leaves is never exceeded, also when it changes while its processes are placed."""
+"""A unit's AllowedCPUs= is never exceeded, even when it changes while its processes are placed."""
 
 import os
 import pathlib
@@ -14,13 +14,13 @@ HOME = 1
 HOME_CPUS = nodes.node_cpus(HOME)
 FIRST, LAST = min(HOME_CPUS), max(HOME_CPUS)
 RELEASE = tuple(int(number) for number in os.uname().release.split(".")[:2])
-# Not beside the keeper, where what the system does by itself goes first.
+# Not on the keeper's node, whose CPUs the system's own work uses first.
 AWAY = max(nodes.node_cpus(2))
 
 
 class Cpusets(nodes.NodesTest):
     def unit(self, cpus, *args):
-        """A spinner as a service with these CPUs. Its number, and that of its unit."""
+        """A spinner as a service with these CPUs. Returns its PID, and the name of its unit."""
         unit = f"lab-{uuid.uuid4().hex[:8]}.service"
         run = subprocess.run(["systemd-run", "-q", f"--unit={unit}", f"--setenv=NUMAPLACE_TEST={self.mark}",
                               f"--property=AllowedCPUs={self.list_of(cpus)}", lib.SPINNER, *args],
@@ -42,7 +42,8 @@ class Cpusets(nodes.NodesTest):
         return self.daemon().ready()
 
     def test_changed_while_managed(self):
-        """Home is cut to it, in both directions; without any of its CPUs there is no home; and nobody is blamed for it."""
+        """The home is cut to it, in both directions. Without any of its CPUs there is no home, and no foreign pin is
+        reported."""
         daemon = self.start()
         allowed = {AWAY, FIRST, LAST}
         unit, pid = self.unit(allowed, "--asleep", "--threads=3")
@@ -55,12 +56,12 @@ class Cpusets(nodes.NodesTest):
             self.assertEqual({t["hands"] for t in daemon.ctl("explain", str(pid))["tasks"]}, {"free"})
         daemon.stop()
         self.wait_masks(pid, allowed)
-        # Put back as all that it may use: it follows again.
+        # Restored to all that it may use, so that it follows again.
         self.systemctl("set-property", "--runtime", unit, f"AllowedCPUs={self.full}")
         self.wait_masks(pid, set(self.everything))
 
     def test_lent_within_it(self):
-        """Of the CPUs that are idle elsewhere, only those that the unit may use are lent to it."""
+        """Of the CPUs that are idle elsewhere, only those in its unit's cpuset are lent to it."""
         daemon = self.start()
         _, pid = self.unit({AWAY, *HOME_CPUS}, "--threads=5")
         self.wait_lent(daemon)
@@ -84,7 +85,7 @@ class Cpusets(nodes.NodesTest):
 
 
 class Kernel(nodes.NodesTest):
-    """What only this kernel has, and others lack."""
+    """Features of this kernel that others lack."""
 
     SETTINGS = "[Daemon]\nFastTickSec=100ms\nSlowTickSec=200ms\nMaxCPU=50%\n"
 
@@ -104,7 +105,7 @@ class Kernel(nodes.NodesTest):
         daemon.stop()
 
     def test_cache_aware_scheduling(self):
-        """Kernels that have it say so where debugfs is; others are not said to."""
+        """It is reported on kernels that have it where debugfs is mounted, and not on others."""
         debug = "/sys/kernel/debug"
         if not os.path.ismount(debug):
             subprocess.run(["mount", "-t", "debugfs", "none", debug], check=True)
@@ -123,7 +124,7 @@ class Kernel(nodes.NodesTest):
         daemon.stop()
 
     def test_overload_of_others_is_seen(self):
-        """By the CPUs' own wait times: no thread is managed whose waiting could be added up instead."""
+        """By the CPUs' own wait times: no managed thread's waiting could be summed instead."""
         daemon = self.daemon().ready()
         chosen = {min(HOME_CPUS)}
         self.spinner("--threads=3", mark="other", preexec_fn=lambda: os.sched_setaffinity(0, chosen))
@@ -132,8 +133,8 @@ class Kernel(nodes.NodesTest):
         daemon.stop()
 
     def test_pressure_wakes(self):
-        """What is placed sleeps, so only pressure can shorten the interval again. The daemon does not share the CPU of those
-        that ask it: their waiting for each other is pressure, too."""
+        """The placed processes sleep, so only pressure can shorten the interval again. The daemon does not share a
+        CPU with its clients, whose waiting for each other would be pressure, too."""
         self.write_policy(Placement={"Nodes": str(HOME)})
         daemon = self.daemon(preexec_fn=lambda: os.sched_setaffinity(0, {AWAY})).ready()
         self.wait_home(daemon, self.workload("--asleep"))

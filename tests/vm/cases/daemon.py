@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""numaplaced under systemd as PID 1, as a service that says when it is ready."""
+"""numaplaced under systemd as PID 1, as a service that reports when it is ready."""
 
 import json
 import os
@@ -30,7 +30,7 @@ class Service(lib.DaemonTest):
         self.addCleanup(systemctl, "stop", UNIT)
 
     def start(self, *properties: str):
-        """Returns when the service manager knows that the service is ready, since it is of Type=notify."""
+        """Returns when the service manager has seen that the service is ready, because it is of Type=notify."""
         run = subprocess.run(["systemd-run", f"--unit={UNIT}", "--service-type=notify", "--property=RuntimeDirectory=numaplace",
                               "--property=RuntimeDirectoryPreserve=yes", *(f"--property={p}" for p in properties), lib.DAEMON, f"--config={self.config}", f"--policy-dir={self.policies}"],
                              capture_output=True, text=True, check=False)
@@ -66,7 +66,7 @@ class Service(lib.DaemonTest):
         self.assertTrue(workload.alive())
 
     def test_reload(self):
-        """Policies of now are in force when the service manager has the reload behind it."""
+        """The current policies are in force when the service manager has finished the reload."""
         workload = self.spinner("--asleep")
         self.start("ExecReload=kill -HUP $MAINPID")
         lib.wait_until("the workload to be on node 1", lambda: workload.masks() == {self.node_cpus(1)})
@@ -79,7 +79,7 @@ class Service(lib.DaemonTest):
         self.assertEqual(workload.masks(), {self.full}, self.log())
 
     def test_watchdog(self):
-        """It is fed while the loop turns. When it does not, the daemon is killed, and the next one puts back."""
+        """The loop feeds it. When the loop stops, the daemon is killed, and the next one restores."""
         workload = self.spinner("--asleep")
         self.start("WatchdogSec=5s", "TimeoutAbortSec=1s")
         lib.wait_until("the workload to be on node 1", lambda: workload.masks() == {self.node_cpus(1)})

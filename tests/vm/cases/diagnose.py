@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""numaplacectl diagnose: the right verdict on processes that were put in the wrong place, with who it was, and no alarm about
-others. The nodes have two CPUs each: 0, 1 and 2, 3."""
+"""numaplacectl diagnose: the right verdict on misplaced processes, with the cause, and no alarm about others. The
+nodes have two CPUs each: 0, 1 and 2, 3."""
 
 import contextlib
 import itertools
@@ -21,11 +21,11 @@ FIRST = {node: str(min(nodes.node_cpus(node))) for node in (0, 1)}
 LAST = {node: str(max(nodes.node_cpus(node))) for node in (0, 1)}
 ALL = ",".join(CPUS.values())
 MB = 160
-# Below what is looked at, or sleeping, or short.
+# Below the thresholds, or sleeping, or short-lived.
 SMALL = 24
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 DEBUG = pathlib.Path("/sys/kernel/debug")
-# Since Linux 7.3. It takes threads to where others of their process have run, which is where the memory is.
+# Since Linux 7.3. It moves threads to where others of their process have run, which is where the memory is.
 CACHE_AWARE = DEBUG / "sched/llc_balancing/enabled"
 
 
@@ -41,7 +41,8 @@ class Diagnose(nodes.NodesTest):
             CACHE_AWARE.write_text("0", encoding="ascii")
 
     def dweller(self, touch, start, may, threads=1, mb=MB, bind=None, wrap=()):
-        """May use all CPUs where it does not say otherwise. This program keeps away from where it starts."""
+        """It may use all CPUs unless stated otherwise. This program keeps away from the CPUs where the process
+        starts."""
         os.sched_setaffinity(0, {int(FIRST[0 if int(start.split(",")[0]) in nodes.node_cpus(1) else 1])})
         argv = [*wrap, sys.executable, str(DWELLER), str(mb), touch, start, may, str(threads), *([] if bind is None else [str(bind)])]
         work = lib.Workload(self, argv, self.mark, stdout=subprocess.PIPE, text=True,
@@ -52,7 +53,7 @@ class Diagnose(nodes.NodesTest):
 
     @contextlib.contextmanager
     def cpuset(self, cpus):
-        """A cgroup with these CPUs; what stands in front of a command to start it in there."""
+        """A cgroup with these CPUs. Returns the prefix of a command that starts it in there."""
         name = f"np-{uuid.uuid4().hex[:8]}.slice"
         subprocess.run(["systemctl", "set-property", "--runtime", name, f"AllowedCPUs={cpus}"], check=True)
         try:
@@ -61,7 +62,8 @@ class Diagnose(nodes.NodesTest):
             subprocess.run(["systemctl", "revert", name], check=False, capture_output=True)
 
     def away(self, pid):
-        """Keeps this program, and what it starts, on the node where less of a process runs: the kernel makes room for us."""
+        """Keeps this program, and what it starts, on the node where less of a process runs: the kernel makes room for
+        it."""
         tids = [int(path.name) for path in pathlib.Path(f"/proc/{pid}/task").iterdir() if path.name != str(pid)] or [pid]
         on = [nodes.last_cpu(pid, tid) in nodes.node_cpus(0) for tid in tids]
         os.sched_setaffinity(0, {int(FIRST[1 if sum(on) * 2 >= len(on) else 0])})
@@ -90,7 +92,7 @@ class Diagnose(nodes.NodesTest):
             self.assertIn("Unit=", found["policy"])
 
     def test_memory_far(self):
-        """Where its memory is others work."""
+        """Others work where its memory is."""
         others = self.spinner("--threads=4", preexec_fn=lambda: os.sched_setaffinity(0, nodes.node_cpus(0)))
         found = self.find(self.dweller(CPUS[0], FIRST[1], "any"), "memory-far")
         self.assertEqual(found["would_home_nodes"], "1")
@@ -145,9 +147,9 @@ class Diagnose(nodes.NodesTest):
             work.end()
 
     def healthy(self):
-        """Twenty that are where they should be, or that do not matter."""
+        """Twenty processes that are well placed, or do not matter."""
         for node, threads in itertools.product((0, 1), (1, 2)):
-            # Of two, the kernel would put one where this program is not.
+            # The kernel would put one of two on a node without this program.
             yield "local", dict(touch=CPUS[node], start=LAST[node] if threads == 1 else CPUS[node], may="any" if threads == 1 else "own", threads=threads)
             yield "local", dict(touch=CPUS[node], start=CPUS[node], may=CPUS[node], threads=threads)
             yield "local", dict(touch=CPUS[node], start=CPUS[node], may=CPUS[node], threads=threads, bind=node)
@@ -169,8 +171,8 @@ class Diagnose(nodes.NodesTest):
             work.end()
 
     def test_host(self):
-        """The worst stands first."""
-        # One with its memory, one without; and room for us.
+        """The worst is listed first."""
+        # One with its memory, one without, and room for this program.
         works = [self.dweller(CPUS[1], FIRST[1], FIRST[1]), self.dweller(CPUS[1], LAST[0], "any")]
         run = subprocess.run([lib.CTL, "diagnose", "--seconds=4"], capture_output=True, text=True, timeout=lib.DEADLINE_SEC, check=True)
         lines = [line.split() for line in run.stdout.splitlines()]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A process whose memory and threads are where it is told, and which uses all of it for ever.
+"""A process whose memory and threads are placed by its arguments, and which uses all its memory for ever.
 
 usage: dweller.py MB TOUCH START MAY THREADS [BIND]
 
-MB of memory are touched on the CPUs TOUCH, in equal parts where these are several lists ("0,1:2,3"). THREADS then use it, from the
-CPUs START on, and may afterwards use the CPUs MAY ("any": all; "own": one each of START). With BIND all memory is bound to that node.
-THREADS 0: it sleeps. "ready" is printed when all is so.
+MB of memory are touched on the CPUs TOUCH, in equal parts if these are several lists ("0,1:2,3"). THREADS threads
+then use it. They start on the CPUs START and may afterwards use the CPUs MAY ("any": all; "own": one each of START).
+With BIND all memory is bound to that node. With THREADS 0 it sleeps. "ready" is printed when all is in place.
 """
 
 import ctypes
@@ -36,7 +36,7 @@ def bind(node):
 
 
 def node_of(start):
-    """All CPUs of the nodes that these are on."""
+    """All CPUs of the nodes of these CPUs."""
     found = set()
     for cpu in start:
         for path in pathlib.Path(f"/sys/devices/system/cpu/cpu{cpu}").glob("node[0-9]*"):
@@ -47,7 +47,7 @@ def node_of(start):
 
 
 def spin(view, seconds, while_on=None):
-    """Whether it was only on those CPUs."""
+    """Returns whether it was only on those CPUs."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         zlib.crc32(view[:BLOCK])
@@ -57,8 +57,8 @@ def spin(view, seconds, while_on=None):
 
 
 def work(view, start, may, begun):
-    # Of a thread, not of the process. It is let go when nobody wakes it up any more, or it would be drawn to who does; and
-    # again, when the kernel has moved it at once.
+    # For a thread, not the process. It is released when nothing wakes it any more, or it would be drawn towards the
+    # waker; and again when the kernel has moved it at once.
     os.sched_setaffinity(0, start)
     begun.append(start)
     for _ in range(TRIES):

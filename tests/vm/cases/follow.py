@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Memory that lies on the wrong node when its process gets a home, or on one of several: it arrives there, and is what it was."""
+"""Memory that is on the wrong node when its process gets a home, or on one of several nodes, arrives there with its
+content intact."""
 
 import os
 import pathlib
@@ -14,11 +15,11 @@ import tap
 FAR, HOME = 0, 1
 MB = 48
 HASHER = pathlib.Path(__file__).with_name("hasher.py")
-# So slow that there is time to do something meanwhile.
+# Slow enough to do something meanwhile.
 SLOW = "4M"
-# Of the home's memory that is in use already.
+# Part of the home's memory that is already in use.
 FULL_PERCENT = 92
-# Takes memory where it runs, until so many bytes of node argv[1] are left.
+# Takes memory where it runs, until that many bytes of node argv[1] are left.
 BALLAST = """
 import mmap, pathlib, signal, sys
 path = pathlib.Path(f"/sys/devices/system/node/node{sys.argv[1]}/meminfo")
@@ -32,7 +33,7 @@ signal.pause()
 
 
 def mappings(pid):
-    """Bytes on each node of what it has written or shares, by mapping."""
+    """Bytes on each node that it has written or shares, by mapping."""
     for line in pathlib.Path(f"/proc/{pid}/numa_maps").read_text(encoding="utf-8", errors="replace").splitlines():
         words = dict(word.partition("=")[::2] for word in line.split())
         if "anon" in words:
@@ -57,7 +58,7 @@ def kernel_count(name):
 
 class Follow(nodes.NodesTest):
     def hasher(self, mb=MB, command=()):
-        """With its memory on the far node."""
+        """A process with its memory on the far node."""
         state = self.directory / "rounds"
         state.unlink(missing_ok=True)
         cpus = ",".join(map(str, sorted(nodes.node_cpus(FAR))))
@@ -72,7 +73,7 @@ class Follow(nodes.NodesTest):
         os.sched_setaffinity(0, self.everything)
 
     def rounds(self, work, n):
-        """Waits until it has looked at all of its memory so often again, and found it to be right."""
+        """Waits until the process has checked all of its memory that many more times, without an error."""
         def count():
             return int(work.state.read_text(encoding="ascii")) if work.state.exists() else 0
 
@@ -94,7 +95,7 @@ class Follow(nodes.NodesTest):
         return at[HOME] * 20 >= 19 * (at[HOME] + at[FAR])
 
     def wait_half(self, daemon, work):
-        """Until some of its memory has arrived, and some has not."""
+        """Waits until part of its memory has arrived, and part has not."""
         self.wait(daemon, "a part of the memory to arrive", lambda: memory(work.pid)[HOME] > 4 << 20)
         self.assertGreater(memory(work.pid)[FAR], 8 << 20)
 
@@ -110,13 +111,13 @@ class Follow(nodes.NodesTest):
         orders = self.moves(daemon, "move-pages")
         self.assertLessEqual(len(orders), 2, orders)
         self.assertEqual(orders[0]["pid"], work.pid)
-        # Nobody works where it leaves.
+        # No process runs on the node it leaves.
         self.assertEqual(orders[0]["help_nodes"], str(FAR))
         daemon.stop()
         self.rounds(work, 1)
 
     def test_as_observed(self):
-        """What is said while it is only observed is what acting then does."""
+        """What is announced while it is only observed equals what acting then does."""
         keys = {"Placement": {"Mode": "fixed", "Nodes": str(HOME)}, "Steal": {"Steal": "no"}}
         self.write_policy(Workload={"Act": "observe"}, **keys)
         work = self.hasher()
@@ -142,7 +143,7 @@ class Follow(nodes.NodesTest):
         self.assertEqual(work.masks(), {self.list_of(nodes.node_cpus(HOME))})
         moved = daemon.ctl("show", "50-test")["memory_moved_bytes"]
         self.assertLessEqual(abs(moved - order["bytes"]), order["bytes"] / 10)
-        # And what it was worth is said.
+        # And the gain is reported.
         self.wait(daemon, "enough looks", lambda: "gain_local_permille" in daemon.ctl("explain", str(work.pid)))
         self.assertGreaterEqual(daemon.ctl("explain", str(work.pid))["gain_local_permille"], 900)
         daemon.stop()
@@ -180,7 +181,7 @@ class Follow(nodes.NodesTest):
         daemon.stop()
 
     def test_stays_apart(self):
-        """Each of two threads has its memory on its own node, and uses nothing else: nothing comes together."""
+        """Two threads each have their memory on their own node, and use nothing else: nothing is brought together."""
         self.write_policy(Placement={"Mode": "auto", "Nodes": ""}, Steal={"Steal": "no"}, Memory={"Evidence": "write"})
         argv = ["stream", "--processes=1", "--threads=2", "--seconds=600", "--bytes=96M", "--placement=local", "--bind=start"]
         work = lib.Workload(self, argv, self.mark, stdout=subprocess.DEVNULL, preexec_fn=self.everywhere)
@@ -190,14 +191,14 @@ class Follow(nodes.NodesTest):
         daemon = self.daemon().ready()
         self.wait(daemon, "each thread to have its node", lambda: daemon.ctl("explain", str(work.pid))["home_nodes"] == "0-1")
         self.ticks(daemon, 20)
-        # Where the slice of one ends, and that of the other begins, is no edge of a block.
+        # The boundary between their slices is not a block boundary.
         self.assertLess(sum(order["bytes"] for order in self.moves(daemon, "move-pages")) * 20, sum(before.values()))
         self.assertEqual({move["to"] for move in self.moves(daemon, "set-home")},
                          {self.list_of(nodes.node_cpus(node)) for node in (FAR, HOME)})
         daemon.stop()
 
     def test_what_is_bound(self):
-        """What somebody bound stays, unless the policy says otherwise."""
+        """Bound memory stays, unless the policy says otherwise."""
         self.fixed()
         work = self.hasher(command=["numactl", f"--membind={FAR}"])
         daemon = self.daemon().ready()
@@ -213,29 +214,29 @@ class Follow(nodes.NodesTest):
         self.rounds(work, 1)
 
     def walker(self, command=(), options=()):
-        """Four threads that walk over one array and count who was where: too many for a node."""
+        """Four threads that walk over one array and count their visits: too many for a node."""
         argv = [*command, "numa01", "--processes=1", "--threads=4", "--seconds=600", "--bytes=64M", *options]
         work = lib.Workload(self, argv, self.mark, stdout=subprocess.DEVNULL, preexec_fn=self.everywhere)
         lib.wait_until("its memory", lambda: sum(memory(work.pid).values()) >= 64 << 20 or not work.alive())
         return work
 
     def even(self, pid):
-        """Its array. Huge pages of stacks, where there are any, all go to one node: they are 8 MB apart."""
+        """Its array. Huge pages of stacks, if any, all go to one node: they are 8 MB apart."""
         at = max(mappings(pid), key=lambda at: sum(at.values()))
         return abs(at[HOME] - at[FAR]) * 20 <= at[HOME] + at[FAR]
 
     def apart(self, pid):
-        """Striped, but for a quarter that may stay where it is."""
+        """Interleaved, except for a quarter that may stay where it is."""
         at = memory(pid)
         return min(at.values()) * 3 >= sum(at.values())
 
     def ends_well(self, work):
-        """It looks whether its array is what it should be."""
+        """It checks that its array is intact."""
         work.process.send_signal(signal.SIGTERM)
         self.assertEqual(work.process.wait(lib.DEADLINE_SEC), 0)
 
     def assert_settled(self, daemon, rule):
-        """One order of this rule was enough, or two."""
+        """One request by this rule was enough, or two."""
         self.wait(daemon, "the order to be over", lambda: daemon.says(": done, moved"))
         self.ticks(daemon, 20)
         orders = self.moves(daemon, "move-pages")
@@ -243,7 +244,7 @@ class Follow(nodes.NodesTest):
         self.assertLessEqual(len(orders), 2, orders)
 
     def test_interleave(self):
-        """P17: as much on each node as long as it runs on both, and then all of it on one."""
+        """P17, interleaving: the same amount on each node while it runs on both, and then all of it on one."""
         self.write_policy(Placement={"Mode": "interleave", "Nodes": ""}, Steal={"Steal": "no"})
         work = self.walker(options=[f"--placement=node:{FAR}"])
         self.assertGreaterEqual(memory(work.pid)[FAR], 64 << 20)
@@ -259,14 +260,15 @@ class Follow(nodes.NodesTest):
         self.ends_well(work)
 
     def test_beside(self):
-        """Where the kernel balances as well, it has what is for several nodes, unseen; the only node of a home gets all."""
+        """If the kernel balances as well, it moves memory for several nodes, without records; if the home has one
+        node, all goes there."""
         balancing = pathlib.Path("/proc/sys/kernel/numa_balancing")
         balancing.write_text("1", encoding="ascii")
         try:
             self.write_policy(Placement={"Mode": "interleave", "Nodes": ""}, Steal={"Steal": "no"})
             work = self.walker(options=[f"--placement=node:{FAR}"])
             daemon = self.daemon().ready()
-            # The kernel may be done first.
+            # The kernel may finish first.
             self.wait(daemon, "a refusal", lambda: self.refusals(daemon, "kernel-balances") or self.even(work.pid))
             self.assertEqual(self.moves(daemon, "move-pages"), [])
             self.fixed()
@@ -279,7 +281,7 @@ class Follow(nodes.NodesTest):
             balancing.write_text("0", encoding="ascii")
 
     def test_interleaved_from_the_start(self):
-        """What numaplacectl run has interleaved is even, and stays as it is."""
+        """Memory interleaved by numaplacectl run is evenly distributed, and stays so."""
         self.write_policy(mark="nobody", Placement={"Mode": "interleave", "Nodes": ""}, Steal={"Steal": "no"})
         daemon = self.daemon().ready()
         work = self.walker([lib.CTL, "run", "--policy=50-test", f"--socket={daemon.runtime}/bus", "--"])
@@ -291,7 +293,8 @@ class Follow(nodes.NodesTest):
         self.ends_well(work)
 
     def test_even_out(self):
-        """P17: under Mode=auto what lies on one node, though it runs on both, when nothing is known of who uses it."""
+        """P17, interleaving, under Mode=auto: memory that is on one node though the process runs on both, if nothing
+        is known of its use."""
         keys = {"Placement": {"Mode": "auto", "Nodes": ""}, "Steal": {"Steal": "no"}}
         self.write_policy(**keys, Memory={"Evidence": "residency", "Follow": "no"})
         work = self.walker(options=[f"--placement=node:{FAR}"])
@@ -307,7 +310,8 @@ class Follow(nodes.NodesTest):
         self.ends_well(work)
 
     def test_striped_by_use(self):
-        """P17: what all threads are seen to write, and none has to itself. What mbind(2) has bound would be left alone."""
+        """P17, interleaving: memory that all threads are seen to write, and no thread has to itself. Memory bound by
+        mbind(2) would be left alone."""
         self.write_policy(Placement={"Mode": "auto", "Nodes": ""}, Steal={"Steal": "no"}, Memory={"Evidence": "write"})
         work = self.walker(options=["--placement=main"])
         at = memory(work.pid)
@@ -319,8 +323,9 @@ class Follow(nodes.NodesTest):
         self.ends_well(work)
 
     def test_pairs(self):
-        """P14: of four threads each two share one half of an array, which begins on one node. By use, half of it comes to the other one,
-        and nothing is dealt out. The main thread is met alone, and what it is given first is too small for them."""
+        """P14, buddies: each two of four threads share half of an array, which begins on one node. By use, half of it
+        goes to the other node, and nothing is interleaved. The main thread runs alone at first, and the home it then
+        gets is too small for them."""
         self.write_policy(Placement={"Mode": "auto", "Nodes": ""}, Steal={"Steal": "no"}, Memory={"Evidence": "write"})
         daemon = self.daemon().ready()
         argv = ["numa02", "--processes=1", "--threads=4", "--sharers=2", "--seconds=600", "--bytes=64M", "--order=random"]
@@ -343,7 +348,7 @@ class Follow(nodes.NodesTest):
         daemon.process.wait()
         self.rounds(work, 3)
         self.assertGreaterEqual(sum(memory(work.pid).values()), MB << 20)
-        # The next one goes on with it.
+        # The next one continues with it.
         self.fixed()
         daemon = self.daemon().ready()
         self.wait(daemon, "the rest to arrive", lambda: self.arrived(work.pid))
@@ -381,8 +386,8 @@ class Follow(nodes.NodesTest):
         self.rounds(work, 1)
 
     def test_no_room(self):
-        """S-OOM: twice what is free wants to a node that is nearly full. It stays, and nobody is killed. Without headroom it
-        comes, and the node is fuller than it should be."""
+        """S-OOM: twice the free memory of a nearly full node should go there. It stays, and no process is killed.
+        Without headroom it moves, and the node is fuller than it should be."""
         total = node_memory(HOME, "MemTotal")
         left = total * (100 - FULL_PERCENT) // 100
         ballast = lib.Workload(self, [sys.executable, "-c", BALLAST, str(HOME), str(left)], "ballast",
@@ -397,7 +402,7 @@ class Follow(nodes.NodesTest):
         self.wait(daemon, "a refusal", lambda: self.refusals(daemon, "headroom"))
         self.ticks(daemon, 10)
         self.assertEqual(self.moves(daemon, "move-pages"), [])
-        # Its interpreter may have a little there; what else is there belongs to others.
+        # Its interpreter may have a little there; the rest belongs to others.
         self.assertLess(memory(work.pid)[HOME], left // 8)
         daemon.stop()
 

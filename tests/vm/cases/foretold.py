@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What ten programs would gain, said while they are only observed, and what they then do more, when they are placed: of eight it is
-within the range that was said."""
+"""The gain of ten programs, estimated while they are only observed, compared with what they do more once they are
+placed. For eight of them it is within the estimated range."""
 
 import json
 import os
@@ -14,7 +14,8 @@ import nodes
 import tap
 from ahead import CPUS, descendants
 
-# By the guest's clock: until memory is there and nobody begins any more, until enough looks were taken, and so on.
+# By the guest's clock: until memory is there and all processes have started, until there are enough samples, and so
+# on.
 BEGIN_SEC, OBSERVE_SEC, SETTLE_SEC, MEASURE_SEC = 2, 7, 3, 3
 EVERYWHERE = ""
 
@@ -23,7 +24,7 @@ def program(name, processes, threads, *args, size="16M"):
     return [f"/lab/bin/{name}", f"--processes={processes}", f"--threads={threads}", f"--bytes={size}", *args]
 
 
-# Name; where it starts; and what.
+# Name; where it starts; and the program.
 PROGRAMS = {
     "numa01": (EVERYWHERE, program("numa01", 2, 2, "--placement=node:0", "--order=random")),
     "numa01-thread-alloc": (EVERYWHERE, program("numa01-thread-alloc", 2, 2, "--placement=node:0", "--order=random")),
@@ -63,7 +64,7 @@ class Foretold(nodes.NodesTest):
         return work
 
     def compare(self, name, start, argv):
-        """Whether it then did as much more as was said."""
+        """Returns whether the gain was in the estimated range."""
         self.write("observe")
         daemon = self.daemon().ready()
         work = self.start(start, argv)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A process that knows what its memory holds: checks and changes it in turn, for ever, and ends with status 1 when it is not
-what it should be.
+"""A process that knows the content of its memory: it checks and changes the memory in turn, for ever, and exits with
+status 1 when the content is wrong.
 
 usage: hasher.py MB CPUS STATE   touches MB of memory on CPUS, small pages and huge ones, then runs anywhere; STATE is a file in
                                  which it counts its rounds
@@ -41,7 +41,7 @@ def main():
             view[page:page + PAGE] = pick.randbytes(PAGE)
             sums[i] = zlib.crc32(view[at:at + BLOCK])
         rounds += 1
-        # At once, so that nobody reads half of a number.
+        # In one write, so that no reader gets half of a number.
         new = state.with_suffix(".new")
         new.write_text(str(rounds), encoding="ascii")
         new.rename(state)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Homes that the daemon chooses on real nodes: processes go to their memory, groups have as many nodes as they need."""
+"""Homes that the daemon chooses on real nodes: processes go to their memory, groups get as many nodes as they need."""
 
 import os
 import pathlib
@@ -26,14 +26,14 @@ class Numa01(lib.Workload):
         self.pids = lib.wait_until("its processes", self.all_pids)
 
     def all_pids(self):
-        """When all threads are there, besides the first one of each, which has touched the memory."""
+        """Waits until all threads exist, besides the first one of each process, which has touched the memory."""
         path = pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/children")
         pids = [int(word) for word in path.read_text(encoding="ascii").split()]
         return len(pids) == len(NODES) and all(len(lib.affinity(pid)) > self.threads for pid in pids) and pids
 
 
 def memory_node(pid):
-    """Where most of its writable memory is."""
+    """The node with most of its writable memory."""
     pages = dict.fromkeys(NODES, 0)
     for line in pathlib.Path(f"/proc/{pid}/numa_maps").read_text(encoding="utf-8", errors="replace").splitlines():
         words = line.split()
@@ -55,7 +55,7 @@ class Homes(nodes.NodesTest):
                                  f"{daemon.ctl_run('moves').stdout}\n{daemon.log()}") from None
 
     def moves_of(self, daemon, work):
-        """Without those of the program that has forked them, which waits."""
+        """Without those of the program that forked them, which waits."""
         return [move for move in daemon.ctl("moves") if move["pid"] in work.pids]
 
     def assert_masks(self, pid, cpus):
@@ -65,7 +65,7 @@ class Homes(nodes.NodesTest):
     def test_processes_go_to_their_memory(self):
         self.write_policy(Workload=PROCESS, Placement=AUTO, Steal={"Steal": "no"})
         daemon = self.daemon().ready()
-        # One thread each: a node that is full as well as somebody else's (this program is somebody) would be left again.
+        # One thread each: a node that is full and also used by others (such as this program) would be left again.
         work = Numa01(self, 1, "--placement=process")
         expected = [str(memory_node(pid)) for pid in work.pids]
         self.assertEqual(sorted(expected), sorted(map(str, NODES)))
@@ -73,7 +73,7 @@ class Homes(nodes.NodesTest):
                   lambda: [self.home(daemon, pid) for pid in work.pids] == expected)
         masks = [{self.list_of(nodes.node_cpus(int(node)))} for node in expected]
         self.wait(daemon, "their masks", lambda: [set(lib.affinity(pid).values()) for pid in work.pids] == masks)
-        # They are where they belong: nothing is changed any more.
+        # They are where they belong: nothing changes any more.
         before = self.moves_of(daemon, work)
         self.ticks(daemon, 20)
         self.assertEqual(self.moves_of(daemon, work), before)
@@ -106,7 +106,7 @@ class Homes(nodes.NodesTest):
         else:
             self.wait(daemon, "the whole machine", lambda: small.masks() == large.masks() == {self.full})
         large.end()
-        # Not before a minute is over when that is there and back.
+        # Not within a minute of the last change, if that would be back and forth.
         if len(NODES) > 2:
             self.wait(daemon, "a home of one node again", lambda: self.home(daemon, small.pid) in map(str, NODES))
         daemon.stop()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""CPUs go and come back under the daemon: what it gave follows, and in the end every mask is the one before."""
+"""CPUs go offline and come back under the daemon: its masks follow, and in the end every mask is the original one."""
 
 import os
 import pathlib
@@ -19,7 +19,8 @@ def write(cpu, value):
 
 
 def kernel_keeps_offline_cpus():
-    """Whether a mask of all CPUs that is set while one is offline contains that CPU when it is back. Linux 6.1 drops it."""
+    """Whether a mask of all CPUs that is set while one is offline contains that CPU when it is back. Linux 6.1 drops
+    it."""
     before = os.sched_getaffinity(0)
     cpu = max(nodes.node_cpus(OTHER))
     write(cpu, "0")
@@ -48,7 +49,7 @@ class Hotplug(nodes.NodesTest):
         self.change(daemon, cpus, "1")
 
     def change(self, daemon, cpus, value):
-        """Returns when the daemon has seen it."""
+        """Returns when the daemon has seen the change."""
         reloads = daemon.ctl("status")["topology_reloads"] if daemon else 0
         for cpu in cpus:
             write(cpu, value)
@@ -63,11 +64,11 @@ class Hotplug(nodes.NodesTest):
         self.offline.discard(cpu)
 
     def usable(self, workload):
-        """The masks of its threads, of which the kernel shows CPUs that are offline, too."""
+        """The masks of its threads, in which the kernel also shows offline CPUs."""
         return {self.list_of(nodes.cpus_of(mask) - self.offline) for mask in workload.masks()}
 
     def home(self, *workloads):
-        """Every thread is at home, or also has the one CPU that it is lent."""
+        """Every thread is at home, or also has the one CPU lent to it."""
         here = HOME_CPUS - self.offline
         for mask in set().union(*(workload.masks() for workload in workloads)):
             cpus = nodes.cpus_of(mask) - self.offline
@@ -109,7 +110,7 @@ class Hotplug(nodes.NodesTest):
     def test_nothing_lent(self):
         daemon, idle, busy = self.start(n_busy=1)
         cpus = nodes.node_cpus(OTHER)
-        self.unplug(daemon, *cpus)  # a node without CPUs now
+        self.unplug(daemon, *cpus)  # leaves a node without CPUs
         self.wait_home_again(daemon, idle, busy)
         topology = {node["node"]: node["n_cpus"] for node in daemon.ctl("topology")["nodes"]}
         self.assertEqual(topology.get(OTHER, 0), 0)
@@ -120,7 +121,7 @@ class Hotplug(nodes.NodesTest):
 
     @unittest.skipUnless(KEEPS, WHY_NOT)
     def test_the_home(self):
-        """One CPU of it, then the last one: no home is left, and everybody may run anywhere until it is back."""
+        """First one CPU of it, then the last one: no home is left, and all may run anywhere until it is back."""
         daemon, idle, busy = self.start()
         first, last = sorted(HOME_CPUS)
         self.unplug(daemon, first)
@@ -138,7 +139,7 @@ class Hotplug(nodes.NodesTest):
 
     @unittest.skipUnless(KEEPS, WHY_NOT)
     def test_stopped_while_a_cpu_is_away(self):
-        """The daemon is not there any more when the CPU comes back."""
+        """The daemon has ended before the CPU comes back."""
         daemon, idle, busy = self.start()
         self.unplug(daemon, max(nodes.node_cpus(OTHER)))
         self.wait_home_again(daemon, idle, busy)
@@ -148,7 +149,7 @@ class Hotplug(nodes.NodesTest):
 
     @unittest.skipUnless(KEEPS, WHY_NOT)
     def test_killed_before_a_cpu_goes_away(self):
-        """The next daemon puts back on a machine of fewer CPUs than there were."""
+        """The next daemon restores on a machine with fewer CPUs than before."""
         daemon, idle, busy = self.start()
         self.wait_lent(daemon)
         daemon.kill()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The daemon's integration tests, which elsewhere run on pretended nodes, on real ones.
+"""The daemon's integration tests, which elsewhere run on emulated nodes, on real ones.
 
 usage: integration.py NAME..   of /lab/integration, without .py
 """
@@ -12,11 +12,11 @@ import tap
 
 
 def load(name: str):
-    """Their names have hyphens, so that nobody imports them; this does."""
+    """Imports a test whose name has hyphens."""
     spec = importlib.util.spec_from_file_location(name, pathlib.Path("/lab/integration") / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    # Ten thousand forks take minutes on emulated CPUs, and are not about nodes.
+    # Ten thousand forks take minutes on emulated CPUs, and do not depend on nodes.
     if hasattr(module, "Churn"):
         del module.Churn
     return module

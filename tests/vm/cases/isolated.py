@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Beside others who decide about CPUs. Isolated CPUs are in every cpuset and in nobody's mask, and stay in nobody's: the last
-CPU of each node is isolated by the kernel's command line, and a partition isolates one more. Beside numad nothing is placed."""
+"""Beside others that decide about CPUs. Isolated CPUs are in every cpuset but in no thread's mask, and stay out of
+all masks: the kernel's command line isolates the last CPU of each node, and a partition isolates one more. Beside
+numad nothing is placed."""
 
 import contextlib
 import os
@@ -21,13 +22,13 @@ CGROUPS = pathlib.Path("/sys/fs/cgroup")
 
 class Neighbours(nodes.NodesTest):
     def test_the_kernel_isolates(self):
-        """What the others rely on."""
+        """What the other tests depend on."""
         self.assertEqual(ISOLATED, {3, 7})
         self.assertFalse(ISOLATED & set(self.everything))
 
     @staticmethod
     def neighbours(daemon):
-        """Who else is there, by name."""
+        """The names of the others that are running."""
         return {found["name"]: found["detail"] for found in daemon.ctl("status")["neighbours"]}
 
     def test_said(self):
@@ -39,12 +40,12 @@ class Neighbours(nodes.NodesTest):
         daemon.stop()
 
     def test_beside_numad(self):
-        """Nothing new is placed from when it is seen, and again when an administrator says so."""
+        """Once it is seen, nothing new is placed until an administrator resumes."""
         self.write_policy(Placement={"Nodes": str(HOME)})
         daemon = self.daemon().ready()
         first = self.workload("--asleep")
         self.wait_home(daemon, first)
-        # It looks at processes in five minutes at the earliest.
+        # It examines processes after five minutes at the earliest.
         subprocess.run(["numad", "-i", "300"], check=True)
         self.addCleanup(self.end_numad)
         lib.wait_until("numad to be seen", lambda: "numad" in self.neighbours(daemon))
@@ -66,7 +67,8 @@ class Neighbours(nodes.NodesTest):
         subprocess.run(["numad", "-i", "0"], check=False)
 
     def test_homes_and_lends(self):
-        """Three threads at home, two more than it has CPUs: the CPUs that are idle elsewhere are lent, but for the isolated."""
+        """Three threads at home, two more than it has CPUs: CPUs that are idle elsewhere are lent, except isolated
+        ones."""
         self.write_policy(Placement={"Nodes": str(HOME)})
         daemon = self.daemon().ready()
         busy = self.workload(f"--threads={len(HOME_CPUS) + 2}")
@@ -82,7 +84,7 @@ class Neighbours(nodes.NodesTest):
         self.assertEqual(busy.masks(), {self.full})
 
     def test_chosen_homes(self):
-        """The daemon chooses among what may be used: of each node, all but the isolated."""
+        """The daemon chooses among the usable CPUs: of each node, all but the isolated one."""
         self.write_policy(Placement={"Mode": "auto", "Nodes": ""}, Workload={"GroupBy": "process"})
         daemon = self.daemon().ready()
         groups = [self.workload("--threads=2") for _ in range(2)]
@@ -95,7 +97,7 @@ class Neighbours(nodes.NodesTest):
         daemon.stop()
 
     def test_pinned_to_one(self):
-        """Who was put there by hand is left there, and so is who was given a choice with one of them in it."""
+        """Threads that were put there by hand are left there, and so are those whose mask includes such a CPU."""
         self.write_policy(Placement={"Nodes": str(HOME)})
         one, some = {max(ISOLATED)}, {min(HOME_CPUS), max(ISOLATED)}
         pinned = [self.spinner("--asleep", preexec_fn=lambda cpus=cpus: os.sched_setaffinity(0, cpus)) for cpus in (one, some)]
@@ -108,7 +110,7 @@ class Neighbours(nodes.NodesTest):
         daemon.stop()
 
     def partition(self, cpu):
-        """Takes a CPU away from everybody else, until the end of the test."""
+        """Takes a CPU away from all others, until the end of the test."""
         group = CGROUPS / f"part-{self.mark[:8]}"
         (CGROUPS / "cgroup.subtree_control").write_text("+cpuset", encoding="ascii")
         group.mkdir()
@@ -125,8 +127,8 @@ class Neighbours(nodes.NodesTest):
             group.rmdir()
 
     def placed(self):
-        """A daemon with somebody at home, and somebody else whom no policy matches: what the kernel makes of masks that nobody
-        has touched is what is to be put back."""
+        """A daemon with a process at home, and another that matches no policy: what the kernel makes of untouched
+        masks is what must be restored."""
         self.write_policy(Placement={"Nodes": str(HOME)})
         daemon = self.daemon().ready()
         workload, other = self.workload("--asleep"), self.workload("--asleep", mark="nobody")
@@ -137,7 +139,7 @@ class Neighbours(nodes.NodesTest):
         lib.wait_until(f"the masks {sorted(cpus)}", lambda: workload.masks() == {self.list_of(cpus)})
 
     def take(self, daemon, workload):
-        """A partition that takes a CPU of the home, until the daemon has made do with the rest."""
+        """A partition that takes a CPU of the home, until the daemon has adapted to the rest."""
         taken = max(HOME_CPUS)
         group = self.partition(taken)
         self.wait_masks(workload, HOME_CPUS - {taken})
@@ -147,7 +149,7 @@ class Neighbours(nodes.NodesTest):
         return group
 
     def test_partition(self):
-        """Nobody outside of it is placed on what it has taken, and home is what it was when it ends."""
+        """No process outside is placed on its CPU, and the home is complete again when it ends."""
         daemon, workload, other = self.placed()
         group = self.take(daemon, workload)
         self.end_partition(group)
@@ -156,7 +158,7 @@ class Neighbours(nodes.NodesTest):
         self.assertEqual(workload.masks(), other.masks())
 
     def test_stopped_beside_a_partition(self):
-        """What is put back is what it would have without us, also when the partition ends later."""
+        """The restored mask is what the thread would have without the daemon, even when the partition ends later."""
         daemon, workload, other = self.placed()
         group = self.take(daemon, workload)
         daemon.stop()
@@ -165,7 +167,7 @@ class Neighbours(nodes.NodesTest):
         self.assertEqual(workload.masks(), other.masks())
 
     def test_killed_before_a_partition(self):
-        """It takes the CPU while nobody looks."""
+        """It takes the CPU while no daemon runs."""
         daemon, workload, other = self.placed()
         daemon.kill()
         group = self.partition(max(HOME_CPUS))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""numaplacectl run on real nodes: what a command has from its first instruction on, as the kernel tells it."""
+"""numaplacectl run on real nodes: what a command has from its first instruction on, as reported by the kernel."""
 
 import os
 import pathlib
@@ -11,7 +11,7 @@ import lib
 import nodes
 import tap
 
-# The command looks at itself before it does anything else.
+# The command inspects itself before it does anything else.
 LOOK = ("import os; print(sorted(os.sched_getaffinity(0))); print({line.split()[1] for line in open('/proc/self/numa_maps')});"
         " print([line for line in open('/proc/self/numa_maps') if ' stack ' in line][0])")
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the cases on real nodes share: a daemon, its homes and what it lent, with nothing else going on.
+"""What the cases on real nodes share: a daemon, its homes and lends, with nothing else running.
 
-This program and the daemon stay on one CPU, the keeper. Emulated CPUs are slow: what they do would make another CPU look
-busy, and would be lent around.
+This program and the daemon stay on one CPU, the keeper. Emulated CPUs are slow: their work would make another CPU
+look busy, and lends would avoid it.
 """
 
 import os
@@ -13,7 +13,7 @@ import tap
 
 MACHINE = tap.info()["machine"]
 KEEPER = 0
-# Long enough that an idle CPU, whose kernel threads take a while here, counts as idle in most of them.
+# Long enough that an idle CPU, whose kernel threads take a while here, counts as idle in most ticks.
 TICK = "300ms"
 
 
@@ -27,7 +27,7 @@ def cpus_of(text: str) -> set[int]:
 
 
 def running() -> str:
-    """Who runs just now and on which CPU, to tell why none was idle."""
+    """The threads that run now, and on which CPU, to explain why none was idle."""
     found = []
     for stat in pathlib.Path("/proc").glob("[0-9]*/task/[0-9]*/stat"):
         try:
@@ -41,7 +41,7 @@ def running() -> str:
 
 
 def node_cpus(node: int) -> set[int]:
-    """What the kernel says now: CPUs that are offline belong to no node."""
+    """The kernel's current state: CPUs that are offline belong to no node."""
     return cpus_of(pathlib.Path(f"/sys/devices/system/node/node{node}/cpulist").read_text(encoding="ascii"))
 
 
@@ -54,7 +54,7 @@ def nodes_with_cpus() -> list[int]:
 
 
 def last_cpu(pid: int, tid: int) -> int:
-    """Where a thread runs, or ran last."""
+    """The CPU where a thread runs, or ran last."""
     stat = pathlib.Path(f"/proc/{pid}/task/{tid}/stat").read_text(encoding="utf-8", errors="replace")
     return int(stat[stat.rindex(")") + 2:].split()[36])
 
@@ -67,7 +67,7 @@ class NodesTest(lib.DaemonTest):
         super().setUp()
         self.config.write_text(self.SETTINGS, encoding="ascii")
         self.everything = lib.own_cpus()
-        os.sched_setaffinity(0, {self.KEEPER})  # put back by a cleanup of the base
+        os.sched_setaffinity(0, {self.KEEPER})  # restored by a cleanup of the base class
 
     def workload(self, *args, **kwargs):
         """A spinner that may use every CPU."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A round of the placement benchmark: runs the pairs of workload and system that the lab names, one after the other, and
-prints a JSON line for each.
+"""A round of the placement benchmark: runs the pairs of workload and system that the lab names, one after the other,
+and prints a JSON line for each.
 
 usage: placement.py JSON   a list of {"workload", "system", "window", "scale", "memory", "bytes", "order", "cache_aware"}; `bytes`
                            is the size of the array or heap, or empty; `order` that of the lines of a block or page;
@@ -19,14 +19,14 @@ from programs import PROGRAMS
 from systems import SYSTEMS, TUNABLES
 
 CACHE_AWARE = pathlib.Path("/sys/kernel/debug/sched/llc_balancing/enabled")
-# What is told of a run, beside what the whole guest did.
+# Figures of a run that are reported besides those of the whole guest.
 FIGURES = ("seconds", "operations", "local_end", "local90_s", "local95_s", "rate_after_3s", "rate_after_5s", "relocal90_s",
            "recovered_s", "stall_worst_s", "stalls")
-# Of those that would take long to touch what they have.
+# For workloads that would take long to touch their memory.
 WARM_BYTES = {"stall": "64M", "stall-pair": "64M"}
-# Of the work; for the second in which somebody who places gets to do all there is to do.
+# Scale of the work, for the second in which a placer can do all it has to do.
 WARM_SCALE = {"sequential": 1, "random": 0.1}
-# Of those that work for a time, which is 20 s with 1.
+# For workloads that run for a fixed time, which is 20 s with 1.
 WARM_SCALE_TIMED = 0.15
 TIMED = ("uneven", "uneven-swap", "stall", "stall-pair")
 
@@ -43,7 +43,7 @@ def counters(system):
 
 
 def phases(result, first_home, lived):
-    """The program lived for so long, and worked from when its memory was there."""
+    """Lifetime of the program, and the time from when its memory was there."""
     samples = [*result["samples"], [result["seconds"], result["operations"], None]]
     if first_home is not None:
         first_home = max(0, first_home - (lived - result["seconds"]))
@@ -54,7 +54,7 @@ def measure(pair):
     program = PROGRAMS[pair["workload"]]
     os.sync()
     pathlib.Path("/proc/sys/vm/drop_caches").write_text("3", encoding="ascii")
-    # What a daemon runs for the first time is read from disk first. One that is measured has run before.
+    # A daemon reads from disk what it runs for the first time. A measured one has run before.
     if program.memory:
         with SYSTEMS[pair["system"]](program) as system:
             scale = WARM_SCALE_TIMED if pair["workload"] in TIMED else WARM_SCALE[pair["order"]]
@@ -95,7 +95,7 @@ def main():
         try:
             print(json.dumps({**pair, "kernel": os.uname().release, **measure(pair)}), flush=True)
             print(f"ok {number} - {pair['workload']} {pair['system']}", flush=True)
-        except Exception as error:  # One run that fails must not end the others; the row says so.
+        except Exception as error:  # A run that fails must not end the others; the row reports it.
             failed += 1
             print(json.dumps({**pair, "error": f"{type(error).__name__}: {error}"}), flush=True)
             print(f"not ok {number} - {pair['workload']} {pair['system']}", flush=True)

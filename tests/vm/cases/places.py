@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Nodes that lack CPUs or memory: they are in the topology, a home is made of what has CPUs, and lends go there only."""
+"""Nodes without CPUs or without memory: they are in the topology, homes have only nodes with CPUs, and lends go only
+there."""
 
 import lib
 import nodes
@@ -13,7 +14,7 @@ HOME_CPUS = set(CPUS[LAST])
 
 
 class Places(nodes.NodesTest):
-    # At home, so that both CPUs of the other node can be idle: what the system does by itself needs one of them.
+    # At home, so that both CPUs of the other node can be idle: the system's own work needs one of them.
     KEEPER = max(HOME_CPUS)
 
     def test_topology(self):
@@ -33,7 +34,7 @@ class Places(nodes.NodesTest):
         self.daemon().fails(lib.CONFIG, "50-test.policy", f"{WITHOUT_CPUS[0]}")
 
     def test_home_and_lends(self):
-        """By default, since there are two nodes with CPUs: others do not count for NodeLimit=."""
+        """By default, since two nodes have CPUs: other nodes do not count for NodeLimit=."""
         self.write_policy(Placement={"Nodes": str(LAST)}, Steal={"NodeLimit": "", "MaxDistance": ""})
         daemon = self.daemon().ready()
         busy = self.workload(f"--threads={2 * len(HOME_CPUS)}")

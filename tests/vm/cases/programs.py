@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the placement benchmark runs: workloads that measure themselves, and programs that only end."""
+"""The programs of the placement benchmark: workloads that measure themselves, and programs that only end."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import series
 import tap
 
 RUN_LIMIT_SEC = 300
-# Often enough to tell a second from half of one.
+# Often enough to distinguish a second from half a second.
 SAMPLE_HZ = 10
 # When runs should have settled: uneven loads, and others.
 AFTER_SEC = (3, 5)
@@ -31,8 +31,8 @@ def run(argv):
 
 
 class Workload:
-    """A workload of ours. The CPUs are shared out among the threads of its `n_processes`, unless `n_threads` says how many each
-    has. None processes: one for each node, 0: it knows better."""
+    """A workload of the project. The CPUs are divided among the threads of its `n_processes`, unless `n_threads` says
+    how many each has. None processes: one for each node; 0: the workload decides."""
 
     sample_hz = SAMPLE_HZ
 
@@ -57,7 +57,7 @@ class Workload:
         if not self.memory:
             return [f"--bind={bind}"] if bind else []
         if bind:
-            # Some of those that lend run elsewhere than where their process's memory belongs.
+            # Some threads that lend run away from their process's memory.
             return [f"--bind={bind}", f"--placement={'process' if bind == 'lend' else 'local'}"]
         return ["--bind=start", "--placement=local"] if memory == "placed" else [f"--placement={memory}"]
 
@@ -66,7 +66,7 @@ class Workload:
         argv += self.places(pair["memory"], bind)
         argv += [f"--order={pair['order']}"] if self.orders else []
         if self.n_processes:
-            # The defaults follow from the CPUs the program may use, which is for the system under test to change.
+            # The defaults follow from the CPUs the program may use, which the system under test may change.
             argv += [f"--threads={self.threads()}", f"--processes={self.n_processes}"]
         if self.memory:
             argv += [f"--sample={self.sample_hz}"]
@@ -78,8 +78,8 @@ class Workload:
 
 
 class Uneven(Workload):
-    """Threads for one and a half nodes, of which in every other process a third works. Ten samples a second would keep the CPU
-    busy for an eighth that is left to be lent."""
+    """Threads for one and a half nodes, of which in every other process a third works. Ten samples a second would
+    keep a CPU busy for an eighth, which could otherwise be lent."""
 
     sample_hz = 2
 
@@ -88,7 +88,7 @@ class Uneven(Workload):
 
 
 class Program:
-    """Only ends, after work that `--scale` multiplies; from the start to then is its time."""
+    """A program that only ends, after work that `--scale` multiplies; its figure is the time from start to end."""
 
     memory = False
     n_processes = 1
@@ -113,9 +113,9 @@ class Program:
 
 
 def figures(result):
-    """What the benchmark wants of a workload's result."""
+    """The figures of a workload's result that the benchmark uses."""
     samples, changes = result["samples"], result["changes_s"]
-    # When the first thread has ended, the others are alone, and faster or slower.
+    # When the first thread has ended, the others have less company, and become faster or slower.
     until = result["all_work_s"]
     found = {}
     if samples:
@@ -139,7 +139,7 @@ PROGRAMS = {
     "multi-heap": Workload("multi-heap", n_processes=None, orders=True),
     "stream": Workload("stream"),
     "ping-pong": Workload("ping-pong", n_processes=0, memory=False),
-    # With --scale=4 and more: what is said of it is what came after whoever places threads had half a minute.
+    # With --scale=4 and more, figures begin after the placer has had half a minute.
     "ping-pong-settled": Workload("ping-pong", n_processes=0, memory=False, options=["--window-after=30"]),
     "phase-changer": Workload("phase-changer", orders=True),
     "reader": Workload("reader"),
@@ -147,11 +147,11 @@ PROGRAMS = {
     "uneven-swap": Uneven("uneven", n_processes=None, options=["--swap"], orders=True),
     "stall": Workload("stall"),
     "stall-pair": Workload("stall", n_processes=None),
-    # Short: a fork has its price in a guest.
+    # Short: forks are expensive in a guest.
     # Two threads, so that CPUs stay idle: are they better together or apart?
     "stream-two": Workload("stream", n_threads=2),
     "numa02-two": Workload("numa02", n_threads=2, orders=True),
-    # Pairs of threads that share what nobody else uses.
+    # Pairs of threads that share memory which no other thread uses.
     "numa02-pairs": Workload("numa02", options=["--sharers=2"], orders=True),
     "ranks": Workload("stream", n_processes=2, n_threads=1),
     "forker": Program("forker", 8000, ["--processes=4", "--limit={work}"]),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A home that grows to a second node of one core, while both its threads run on the siblings of the first."""
+"""A home that grows to a second node with one core, while both its threads run on the siblings of the first."""
 
 import lib
 import nodes
@@ -8,7 +8,7 @@ import tap
 # The keeper is on neither.
 FIRST, SECOND = nodes.nodes_with_cpus()[-2:]
 BOTH = nodes.node_cpus(FIRST) | nodes.node_cpus(SECOND)
-# The kernel spreads them in some of these before the daemon does.
+# In some of these runs the kernel spreads them before the daemon does.
 ATTEMPTS = 20
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Does to a process of another user what the daemon does, or is there to do, and says what was refused.
+"""Does to a process of another user what the daemon does or may have to do, and reports what was refused.
 
 usage: sandbox.py PID           of any program
        sandbox.py PID perf      of one that writes to its largest mapping all the time: its page faults are to be seen
@@ -14,7 +14,7 @@ import sys
 import time
 
 LIBC = ctypes.CDLL(None, use_errno=True)
-# Of x86-64, which the lab's guests are.
+# Of x86-64, the architecture of the lab's guests.
 CAPGET, CAPSET, MIGRATE_PAGES, MOVE_PAGES, PERF_EVENT_OPEN = 125, 126, 256, 279, 298
 MPOL_MF_MOVE, MPOL_MF_MOVE_ALL = 2, 4
 
@@ -28,7 +28,7 @@ def syscall(number: int, *args) -> int:
 
 
 def read(pid: int) -> None:
-    """What only its owner, or who might trace it, may read."""
+    """Files that only its owner, or a process that may trace it, may read."""
     process = pathlib.Path(f"/proc/{pid}")
     os.readlink(process / "exe")
     for name in ("environ", "cmdline", "numa_maps", "maps", "smaps_rollup", "schedstat", "cgroup"):
@@ -37,13 +37,13 @@ def read(pid: int) -> None:
 
 
 def affinity(pid: int) -> None:
-    """The mask it has, so that nobody takes it for somebody else's."""
+    """Sets the mask it already has, so that it is not taken for a foreign pin."""
     for tid in os.listdir(f"/proc/{pid}/task"):
         os.sched_setaffinity(int(tid), os.sched_getaffinity(int(tid)))
 
 
 def stack(pid: int) -> int:
-    """A page that is there."""
+    """A page that is present."""
     for line in pathlib.Path(f"/proc/{pid}/maps").read_text(encoding="utf-8").splitlines():
         if line.endswith("[stack]"):
             return int(line.split()[0].partition("-")[2], 16) - mmap.PAGESIZE
@@ -51,7 +51,7 @@ def stack(pid: int) -> int:
 
 
 def move_page(pid: int, page: int, node: int | None, flags: int) -> int:
-    """Returns the node the page is on then."""
+    """Moves a page. Returns its node afterwards."""
     pages, status = (ctypes.c_void_p * 1)(page), (ctypes.c_int * 1)(-1)
     nodes = None if node is None else (ctypes.c_int * 1)(node)
     syscall(MOVE_PAGES, pid, 1, pages, nodes, status, flags)
@@ -78,20 +78,20 @@ def migrate_pages(pid: int) -> None:
 
 
 def capabilities() -> None:
-    """A thread puts some down, and takes them up again."""
+    """A thread gives up some capabilities, and takes them again."""
     head, data = ctypes.create_string_buffer(struct.pack("Ii", 0x20080522, 0)), ctypes.create_string_buffer(24)
     syscall(CAPGET, head, data)
     syscall(CAPSET, head, data)
 
 
 def pressure() -> None:
-    """A window that only the privileged may have."""
+    """A window that only a privileged process may have."""
     with open("/proc/pressure/cpu", "r+b", buffering=0) as file:
         file.write(b"some 50000 500000\0")
 
 
 def page_faults(pid: int) -> int:
-    """A descriptor of samples of its page faults, with their addresses."""
+    """A descriptor for samples of its page faults, with addresses."""
     # type, size, config, sample_period, sample_type (TID, ADDR), read_format, flags (exclude_kernel)
     attr = ctypes.create_string_buffer(struct.pack("=IIQQQQQ", 1, 128, 2, 1, 1 << 1 | 1 << 3, 0, 1 << 5), 128)
     return syscall(PERF_EVENT_OPEN, attr, pid, -1, -1, 8)
@@ -104,7 +104,7 @@ def largest(pid: int) -> range:
 
 
 def addresses(ring: mmap.mmap) -> list[int]:
-    """Of the samples in a ring that has not turned yet."""
+    """Reads the samples in a ring that has not wrapped yet."""
     found, at = [], mmap.PAGESIZE
     end = at + struct.unpack_from("=Q", ring, 1024)[0]
     while at < end:
@@ -116,7 +116,7 @@ def addresses(ring: mmap.mmap) -> list[int]:
 
 
 def write_faults(pid: int) -> None:
-    """Its memory is made read-only, and who writes to it is seen."""
+    """Makes its memory read-only, and checks that writers are seen."""
     with open(f"/proc/{pid}/pagemap", "rb", buffering=0) as file:
         file.seek(stack(pid) // mmap.PAGESIZE * 8)
         if len(file.read(8)) != 8:

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the samples of a workload tell: [seconds since the start, operations done, share of local pages or None], in order."""
+"""What the samples of a workload show: [seconds since the start, operations done, share of local pages or None], in
+order."""
 
 import math
 
-# What is shorter says nothing about speed: the work is counted in steps of milliseconds.
+# Shorter times say nothing about speed: the work is counted in steps of milliseconds.
 RATE_SEC_MIN = 0.5
 WINDOW_SEC = 1
 BEFORE_SEC = 3
 NEARLY = 0.95
-# Less of the memory than this comes and goes by itself.
+# A smaller share of the memory fluctuates by itself.
 MOVED_SHARE = 0.02
 
 
@@ -31,7 +32,7 @@ def relocal(samples: list, share: float, changes: list[float]) -> list[float | N
 
 
 def rate(samples: list, begin: float, end: float) -> float | None:
-    """Operations per second between the first and the last sample of the time; None when there are not enough."""
+    """Operations per second between the first and the last sample of the period; None when there are not enough."""
     inside = [sample for sample in samples if begin <= sample[0] <= end]
     if not inside or inside[-1][0] - inside[0][0] < RATE_SEC_MIN:
         return None
@@ -39,7 +40,8 @@ def rate(samples: list, begin: float, end: float) -> float | None:
 
 
 def recovered(samples: list, change: float, end: float) -> float | None:
-    """Seconds from a change until a second in which as much was done, but for a twentieth, as in those before it."""
+    """Seconds from a change until a second with as much work, except for a twentieth, as in the seconds before the
+    change."""
     before = rate(samples, change - BEFORE_SEC, change)
     for at, _, _ in samples:
         if change <= at <= end - WINDOW_SEC and before is not None:
@@ -50,7 +52,7 @@ def recovered(samples: list, change: float, end: float) -> float | None:
 
 
 def operations_at(samples: list, time: float) -> float:
-    """Done by then, on a straight line between the samples around; nothing at 0."""
+    """Operations done by then, interpolated between the samples around; nothing at 0."""
     before = [0, 0]
     for sample in samples:
         if sample[0] >= time:
@@ -61,8 +63,9 @@ def operations_at(samples: list, time: float) -> float:
 
 
 def phases(samples: list, first_home: float | None, until: float, end: float) -> dict[str, list[float]]:
-    """{phase: [seconds, operations]} of a run in which all threads worked until `until`, and the last one until `end`; the last sample
-    is of the end. Until there is a home (if anybody gives one), until memory begins to move, while it moves, then, and the rest.
+    """{phase: [seconds, operations]} of a run in which all threads worked until `until`, and the last one until `end`,
+    the time of the last sample. Phases: until there is a home (if a system gives one), until memory begins to move,
+    while it moves, until `until`, and the rest.
 
         samples   local  .2  .2  .2  .4  .7  .9  .9  .9 |    |
                        |    |      |           |        |    |

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The second boot of the case `service`: what an administrator does with the package, from the boot to the purge.
 
-The classes are run in the order of their names."""
+The classes run in the order of their names."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from servicelib import DAEMON, NOBODY, WORK, ask, node_cpus, run, show, systemct
 BUS = "org.numaplace1"
 PATH = "/org/numaplace1"
 MANAGER = (BUS, PATH, "org.numaplace1.Manager")
-# As the policy's file, which begins with a digit; that is escaped in the object's name.
+# Like the policy's file, which begins with a digit, escaped in the object's name.
 WORKLOAD = "50-work"
 OBJECT = f"{PATH}/workload/_350_2dwork"
 SOCKET = f"/run/systemd/report/{BUS}"
@@ -30,7 +30,7 @@ RULES = pathlib.Path("/etc/polkit-1/rules.d/50-lab.rules")
 
 class Boot(unittest.TestCase):
     def test_at_boot(self):
-        """The service is started, and places what the boot has started, too."""
+        """The service is started, and also places what the boot has started."""
         lib.wait_until("the service to run", lambda: service.is_active(DAEMON))
         wait_masks(node_cpus(1))
         self.assertEqual(show(DAEMON, "NRestarts"), "0")
@@ -42,7 +42,7 @@ class ServiceTest(unittest.TestCase):
 
     def setUp(self):
         service.write_policy(1)
-        # Also forgets how often it was started.
+        # Also resets the count of starts.
         systemctl("reset-failed")
         systemctl("start", WORK, DAEMON)
         systemctl("reload", DAEMON)
@@ -61,7 +61,7 @@ class Bus(ServiceTest):
 
     def test_introspect(self):
         text = self.introspect(PATH)
-        # Two workloads: the one of this test, and what the shipped policy observes.
+        # Two workloads: that of this test, and what the shipped policy observes.
         for line in (".GetStatus method - a{sv}", ".Pause method s -", ".Moved signal a{sv} -", ".Refused signal a{st} -",
                      ".GetManagedObjects method - a{oa{sa{sv}}}", ".Workloads property u 2 emits-change"):
             self.assertIn(f"\n{line}", text)
@@ -69,12 +69,12 @@ class Bus(ServiceTest):
         self.assertIn(f'\n.Home property s "{node_cpus(1)}" emits-change', self.introspect(OBJECT))
 
     def test_monitor(self):
-        """A move is told to whoever listens, and so is the new home."""
+        """Listeners are told of a move, and of the new home."""
         said = pathlib.Path("/run/lab-monitor")
         with open(said, "wb") as file:
             monitor = subprocess.Popen(["busctl", "monitor", "--json=short", BUS], stdout=file, stderr=subprocess.DEVNULL)
         self.addCleanup(lambda: (monitor.kill(), monitor.wait()))
-        # Not all versions say when they have begun to listen.
+        # Not all versions report when they have begun to listen.
         lib.wait_until("the monitor to hear of a call", lambda: self.call("GetStatus") and self.heard(said, "GetStatus"))
         service.write_policy(0)
         systemctl("reload", DAEMON)
@@ -86,7 +86,7 @@ class Bus(ServiceTest):
     @staticmethod
     def heard(said: pathlib.Path, member: str) -> list[str]:
         """The contents of the messages of this name."""
-        # The last line may not be whole yet.
+        # The last line may be incomplete.
         messages = [json.loads(line) for line in said.read_text(encoding="utf-8").split("\n")[:-1]]
         return [json.dumps(message["payload"]["data"]) for message in messages if message.get("member") == member]
 
@@ -128,7 +128,7 @@ class Bus(ServiceTest):
 
 
 class Confinement(ServiceTest):
-    """What the unit shuts out is nothing the daemon needs."""
+    """The daemon needs nothing that the unit forbids."""
 
     def test_verify(self):
         found = run("systemd-analyze", "--no-pager", "--man=no", "verify", DAEMON)
@@ -140,7 +140,7 @@ class Confinement(ServiceTest):
         self.assertLessEqual(float(re.search(r": ([0-9.]+) ", line)[1]), 2.0)
 
     def test_reading(self):
-        """Program and environment of another user's process were read, or it were not placed."""
+        """Program and environment of another user's process were read; otherwise it would not be placed."""
         status = ask("status")
         for key in ("schedstat", "task_schedstat", "psi", "psi_trigger", "numa"):
             self.assertTrue(status[key], key)
@@ -154,7 +154,7 @@ class Confinement(ServiceTest):
         path.write_text(str(value), encoding="ascii")
 
     def start_memory(self) -> str:
-        """The workload with memory, at home on node 0, where it takes it. Returns its process."""
+        """The workload with memory, at home on node 0, where it allocates it. Returns its process."""
         policy = service.POLICIES / "60-memory.policy"
         service.MEMORY_GO.unlink(missing_ok=True)
         policy.write_text(service.MEMORY_POLICY % 0, encoding="ascii")
@@ -170,7 +170,7 @@ class Confinement(ServiceTest):
         return pid
 
     def test_memory_follows(self):
-        """Its home changes, and what it has is moved there."""
+        """Its home changes, and its memory is moved there."""
         pid = self.start_memory()
         (service.POLICIES / "60-memory.policy").write_text(service.MEMORY_POLICY % 1, encoding="ascii")
         systemctl("reload", DAEMON)
@@ -178,13 +178,13 @@ class Confinement(ServiceTest):
         self.assertEqual(set(lib.affinity(pid).values()), {node_cpus(1)})
 
     def test_calls(self):
-        """A program that calls what the daemon calls or may call, in a copy of the unit."""
+        """A program that makes the calls of the daemon, in a copy of the unit."""
         # Debian's default is 3, see below.
         self.sysctl("kernel/perf_event_paranoid", 2)
         self.run_sandboxed("/lab/cases/sandbox.py", self.start_memory(), "perf")
 
     def test_page_faults_refused(self):
-        """Level 3 is Debian's own, and lets CAP_SYS_ADMIN only: nothing else depends on that."""
+        """Level 3 is Debian's own, and allows only CAP_SYS_ADMIN: nothing else depends on that."""
         self.sysctl("kernel/perf_event_paranoid", 3)
         self.run_sandboxed("/lab/cases/sandbox.py", show(WORK, "MainPID"), "no-perf")
 
@@ -204,7 +204,7 @@ class Confinement(ServiceTest):
 
 
 class Fences(ServiceTest):
-    """The home as the cpuset of what runs there, set by the daemon as it is shut in."""
+    """The home as the cpuset of a unit's processes, set by the sandboxed daemon."""
 
     def test_unit(self):
         service.write_policy(1, act="unit")
@@ -238,7 +238,7 @@ class Fences(ServiceTest):
 
 class Life(ServiceTest):
     def test_reload_of_a_broken_file(self):
-        """The policy from before stays in force, and the journal says which line is wrong."""
+        """The previous policy stays in force, and the journal names the bad line."""
         since = service.cursor()
         service.write_policy("banana")
         systemctl("reload", DAEMON, status=1)
@@ -248,7 +248,7 @@ class Life(ServiceTest):
         self.assertEqual([record["MESSAGE_ID"] for record in said],
                          [service.messages()[name] for name in ("CONFIG", "RELOAD_FAILED")], said)
         self.assertIn("50-work.policy:", said[0]["MESSAGE"])
-        # What is started now is placed by the policy from before.
+        # New processes are placed by the previous policy.
         systemctl("restart", WORK)
         wait_masks(node_cpus(1))
         service.write_policy(0)
@@ -256,7 +256,7 @@ class Life(ServiceTest):
         wait_masks(node_cpus(0))
 
     def test_killed(self):
-        """The service manager starts it again, and that puts back first: without a policy the workload is as before."""
+        """The service manager starts it again, which first restores: without a policy the workload is as before."""
         since, pid = service.cursor(), show(DAEMON, "MainPID")
         (service.POLICIES / "50-work.policy").unlink()
         os.kill(int(pid), signal.SIGKILL)
@@ -278,10 +278,10 @@ class Life(ServiceTest):
 
 
 class Metrics(ServiceTest):
-    """What is counted, for systemd-report."""
+    """Metrics for systemd-report."""
 
     def call(self, method: str) -> list[dict]:
-        """The replies to somebody without privilege."""
+        """The replies to an unprivileged caller."""
         code = ("import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.sendall(sys.argv[2].encode() + bytes(1));"
                 "s.shutdown(socket.SHUT_WR); sys.stdout.write(s.makefile().read())")
         text = run(*NOBODY, "python3", "-c", code, SOCKET, json.dumps({"method": f"io.systemd.Metrics.{method}", "more": True})).stdout
@@ -294,7 +294,7 @@ class Metrics(ServiceTest):
         listed = self.call("List")
         self.assertIn({"name": "org.numaplace1.WorkloadProcesses", "value": 1, "object": WORKLOAD}, listed)
         self.assertLessEqual({metric["name"] for metric in listed}, {family["name"] for family in self.call("Describe")})
-        # Each connection is served by one of its own, of which nothing is left.
+        # Each connection is served by an instance of its own, of which nothing is left.
         lib.wait_until("them to end", lambda: "numaplace-metrics@" not in run("systemctl", "list-units", "--all", "--plain").stdout)
         if shutil.which("varlinkctl"):
             told = run(*NOBODY, "varlinkctl", "call", "--more", "--json=short", SOCKET, "io.systemd.Metrics.List", "{}").stdout
@@ -322,7 +322,7 @@ class Story(ServiceTest):
         self.assertEqual([record["MESSAGE"] for record in story if record.get("MESSAGE_ID") not in ids.values()], [])
 
     def test_of_a_restart(self):
-        """A workload that ends and begins is a line for each, and that nothing happens is none."""
+        """The end and the beginning of a workload are a line each; no event is no line."""
         since = service.cursor()
         systemctl("restart", WORK)
         wait_masks(node_cpus(1))
@@ -333,7 +333,7 @@ class Story(ServiceTest):
         self.assertLessEqual(len(story), 3)
 
     def test_catalog(self):
-        """Every id has its explanation, and what it leaves to the record is filled in."""
+        """Every id has an explanation, whose fields are filled in from the record."""
         listed = run("journalctl", "--list-catalog").stdout
         for name, message_id in service.messages().items():
             self.assertIn(message_id, listed, name)
@@ -344,7 +344,7 @@ class Story(ServiceTest):
 
 
 class Uninstall(unittest.TestCase):
-    """Afterwards everything is as it was before the package was installed, while a placement was in force."""
+    """After a removal while a placement is in force, everything is as before the installation."""
 
     def check(self, verb: str, configuration: str, before_removal=lambda: None, act: str = "unit"):
         systemctl("start", WORK)
@@ -368,15 +368,15 @@ class Uninstall(unittest.TestCase):
         self.check("--purge", "")
         for path in ("/run/numaplace", "/usr/lib/numaplace", "/usr/sbin/numaplaced"):
             self.assertFalse(os.path.exists(path), path)
-        # What an administrator wrote stays his.
+        # An administrator's own files stay.
         self.assertTrue((service.POLICIES / "50-work.policy").exists())
 
     def test_removed(self):
         self.check("--remove", "")
 
     def test_removed_after_a_crash(self):
-        """The unit puts back what a crash has left. Where an administrator has taken that out, what was placed is only known from
-        the journal when the package goes."""
+        """The unit restores what a crash has left. If an administrator has removed that from the unit, only the
+        journal knows the placements when the package is removed."""
         dropin = pathlib.Path(f"/run/systemd/system/{DAEMON}.d/50-no-post.conf")
 
         def crash():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The first boot of the case `service`: the package is installed, and everything is made ready for the next boot."""
+"""The first boot of the case `service`: the package is installed, and everything is prepared for the next boot."""
 
 import pathlib
 import unittest
@@ -10,7 +10,7 @@ import tap
 
 class Install(unittest.TestCase):
     def test_install(self):
-        """The service runs at once, and as long as there is no policy, it does nothing."""
+        """The service runs at once, and does nothing as long as there is no policy."""
         service.WORK_FILE.write_text(service.WORK_TEXT, encoding="ascii")
         service.systemctl("daemon-reload")
         service.systemctl("enable", "--now", service.WORK)

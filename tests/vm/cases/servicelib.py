@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the cases of the installed package share: the programs of the system, and a workload that is a unit of another user."""
+"""What the cases of the installed package share: the programs of the system, and a workload that is a unit of another
+user."""
 
 import contextlib
 import functools
@@ -11,7 +12,7 @@ import subprocess
 
 import lib
 
-# The programs of the package, and not those of the build.
+# The programs of the package, not those of the build.
 os.environ["PATH"] = os.environ["PATH"].replace("/lab/bin:", "")
 CTL = "numaplacectl"
 DAEMON = "numaplaced.service"
@@ -33,7 +34,7 @@ Environment=NUMAPLACE_TEST=of-the-unit
 WantedBy=multi-user.target
 """
 
-# 64 MiB of memory, taken when it is told to, and written to for ever.
+# 64 MiB of memory, allocated on request, and written for ever.
 MEMORY = "np-memory.service"
 MEMORY_BYTES = 64 << 20
 MEMORY_GO = pathlib.Path("/run/lab-memory-go")
@@ -55,7 +56,7 @@ Mode=fixed
 Nodes=%s
 """
 
-# What matches it can only be read by who may look into processes of other users.
+# Only those who may inspect processes of other users can read what matches it.
 POLICY = f"""[Match]
 Unit={WORK}
 Exe=/lab/bin/spinner
@@ -70,7 +71,7 @@ Nodes=%s
 
 
 def run(*argv: str, status: int | None = 0) -> subprocess.CompletedProcess:
-    """Ends the test when the program ends with another status; None: any will do."""
+    """Ends the test when the program ends with another status; None: any status is allowed."""
     found = subprocess.run(argv, capture_output=True, text=True, check=False)
     if status is not None and found.returncode != status:
         raise AssertionError(f"{' '.join(argv)}: status {found.returncode}\n{found.stdout}{found.stderr}\n{journal('-n', '20')}")
@@ -114,7 +115,7 @@ def write_policy(nodes: int | str, act: str = "affinity") -> None:
 
 
 def node_bytes(pid: str) -> dict[int, int]:
-    """Of its largest mapping: where the memory is."""
+    """The node of its largest mapping, where the memory is."""
     found = {}
     for line in pathlib.Path(f"/proc/{pid}/numa_maps").read_text(encoding="utf-8").splitlines():
         unit = int((re.search(r"kernelpagesize_kB=(\d+)", line) or [0, 4])[1]) << 10
@@ -124,12 +125,12 @@ def node_bytes(pid: str) -> dict[int, int]:
 
 
 def wait_allowed(cpus: str) -> None:
-    """As the manager shows the unit's AllowedCPUs=; a fence goes up some seconds after the home was given."""
+    """The unit's AllowedCPUs= as the manager shows it; cpuset confinement follows some seconds after the home."""
     lib.wait_until(f"{WORK} to have AllowedCPUs={cpus}", lambda: show(WORK, "AllowedCPUs").replace(" ", ",") == cpus)
 
 
 def fence_dropins() -> list[str]:
-    """What the service manager keeps of fences: below /run, where the sandbox must let it be removed."""
+    """The service manager's files for cpuset confinement, below /run, where the sandbox must allow their removal."""
     return [str(path) for path in pathlib.Path("/run/systemd").glob(f"*/{WORK}*.d/50-Allowed*.conf")]
 
 
@@ -155,7 +156,7 @@ def cursor() -> str:
 
 @functools.cache
 def messages() -> dict[str, str]:
-    """Names and ids, as those who build on the package have them."""
+    """Names and ids that users of the package depend on."""
     text = pathlib.Path("/usr/include/numaplace/messages.h").read_text(encoding="ascii")
     return dict(re.findall(r"NUMAPLACE_MESSAGE_(\w+)\s+\"(\w+)\"", text))
 
@@ -166,7 +167,7 @@ def messages() -> dict[str, str]:
 
 
 def masks() -> dict[str, set[str]]:
-    """The CPUs of the threads of each process, which has its start time in its name."""
+    """The CPUs of the threads of each process, whose key includes its start time."""
     found = {}
     for path in pathlib.Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -176,7 +177,7 @@ def masks() -> dict[str, set[str]]:
 
 
 def properties() -> dict[str, str]:
-    """What the service manager says of the CPUs and nodes of each unit that may have any."""
+    """The CPUs and nodes of each unit that may have any, as the service manager reports them."""
     text = systemctl("show", "--property=Id,AllowedCPUs,AllowedMemoryNodes,CPUAffinity", "--all", "*.service", "*.slice",
                      "*.scope")
     found = {}
@@ -188,13 +189,13 @@ def properties() -> dict[str, str]:
 
 
 def dropins() -> set[str]:
-    """Those that set something: what was set for this boot is unset by one that says nothing."""
+    """Drop-ins that set something: a setting for this boot is reset by an empty one."""
     return {str(path) for top in ("/run/systemd", "/etc/systemd") for path in pathlib.Path(top).rglob("*.d/*.conf")
             if re.search(r"^\w+=.", path.read_text(encoding="utf-8"), re.MULTILINE)}
 
 
 class State:
-    """To be compared with what it is later, process by process and unit by unit."""
+    """A snapshot to be compared with a later one, process by process and unit by unit."""
 
     def __init__(self):
         self.masks, self.properties, self.dropins = masks(), properties(), dropins()

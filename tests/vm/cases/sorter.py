@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Threads with memory of their own, which know what it holds: each checks and changes its own in turn, for ever, with pauses, and
-the program ends with status 1 when some of it is not what it should be.
+"""Threads with memory of their own, which know its content: each checks and changes its memory in turn, for ever,
+with pauses, and the program exits with status 1 when some content is wrong.
 
 usage: sorter.py THREADS MB CPUS STATE   each thread has MB of memory in huge pages, touched on CPUS; then all run anywhere. STATE is
                                          a file with a line for each thread: its number, the address of its memory, its rounds
@@ -17,7 +17,8 @@ import zlib
 
 BLOCK = 1 << 20
 HUGE = 2 << 20
-# After each block. Where all emulated CPUs are busy, whoever protects pages waits for one, which counts as time that it takes.
+# After each block. If all emulated CPUs are busy, a thread that protects pages waits for one, and this counts as time
+# it takes.
 PAUSE_SEC = 0.01
 
 
@@ -26,10 +27,10 @@ class Worker(threading.Thread):
         super().__init__(daemon=True)
         self.memory = mmap.mmap(-1, size + HUGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self.memory.madvise(mmap.MADV_HUGEPAGE)
-        # Neighbours that differ stay mappings of their own.
+        # Neighbours with different protections stay separate mappings.
         if index % 2:
             self.memory.madvise(mmap.MADV_DONTDUMP)
-        # Whole huge pages: what it has of one, and its neighbour the rest, could be next to one of them only.
+        # Whole huge pages: a huge page shared with a neighbour could be local to only one of them.
         skip = -ctypes.addressof(ctypes.c_char.from_buffer(self.memory)) % HUGE
         self.view = memoryview(self.memory)[skip:skip + size]
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.view))
@@ -41,7 +42,7 @@ class Worker(threading.Thread):
         self.tid = threading.get_native_id()
         while self.good:
             for i, at in enumerate(range(0, len(self.view), BLOCK)):
-                # Without the lock of the interpreter: threads run side by side.
+                # Without the lock of the interpreter, so that threads run side by side.
                 self.good &= zlib.crc32(self.view[at:at + BLOCK]) == self.sums[i]
                 self.view[at:at + 8] = (self.rounds + i).to_bytes(8, "little")
                 self.sums[i] = zlib.crc32(self.view[at:at + BLOCK])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Threads of one process, each with memory of its own, all on the same node: they part, and the memory of each goes with it."""
+"""Threads of one process, each with memory of its own, all on the same node: they separate, and the memory of each
+goes with it."""
 
 import contextlib
 import os
@@ -13,16 +14,17 @@ import nodes
 import tap
 
 FAR, HOME = 0, 1
-# More than a node has CPUs. Where a process lives on one node, all its memory goes there, and nobody looks at who uses which.
+# More than a node has CPUs. If a process lives on one node, all its memory goes there, and its use is not examined.
 THREADS = 4
 MB = 16
 SORTER = pathlib.Path(__file__).with_name("sorter.py")
-# So slow that there is time to do something meanwhile.
+# Slow enough to do something meanwhile.
 SLOW = "4M"
-# The daemon is killed as the threads that look at memory, or those that move it, are at work for the n-th time, at once and when
-# they have been so for a while.
+# The daemon is killed when the threads that examine memory, or those that move it, are at work for the n-th time: at
+# once, and when they have been at work for a while.
 KILLS = [(n, late_sec) for late_sec in (0, 0.005) for n in (1, 2, 3)]
-# So many more tries may end with looking given up, in a guest too slow for the 20 ms that protecting pages may take.
+# This many extra tries may end with sampling given up, in a guest too slow for the 20 ms that protecting pages may
+# take.
 SPARE_TRIES = 6
 GIVEN_UP_SEC = 2
 BALANCING = pathlib.Path("/proc/sys/kernel/numa_balancing")
@@ -34,7 +36,7 @@ class Thread:
 
 
 def at_work(pid, prefix):
-    """Whether a thread of that name runs, or would, or waits for a lock in the kernel."""
+    """Whether a thread of that name runs, is runnable, or waits for a lock in the kernel."""
     for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             name, _, rest = (task / "stat").read_text(encoding="ascii").partition("(")[2].rpartition(")")
@@ -44,7 +46,7 @@ def at_work(pid, prefix):
 
 
 def pages(pid, address):
-    """Pages of the mapping that holds an address, by node."""
+    """Pages of the mapping that contains an address, by node."""
     best = None
     for line in pathlib.Path(f"/proc/{pid}/numa_maps").read_text(encoding="utf-8", errors="replace").splitlines():
         if int(line.split()[0], 16) <= address:
@@ -83,12 +85,12 @@ class Sorting(nodes.NodesTest):
         return [Thread(line) for line in work.state.read_text(encoding="ascii").splitlines()] if work.state.exists() else []
 
     def take_back(self, work):
-        """All memory goes where it was at first, as far as it lets itself be moved."""
+        """All memory goes back to its first node, as far as it can be moved."""
         others = ",".join(str(node) for node in nodes.nodes_with_cpus() if node != FAR)
         subprocess.run(["migratepages", str(work.pid), others, str(FAR)], check=False, timeout=lib.DEADLINE_SEC)
 
     def rounds(self, work, n):
-        """Waits until each thread has looked at all of its memory so often again."""
+        """Waits until each thread has checked all of its memory that many more times."""
         ends = {thread.tid: thread.rounds + n for thread in self.threads(work)}
         lib.wait_until(f"{n} rounds", lambda: all(thread.rounds >= ends[thread.tid] for thread in self.threads(work)))
 
@@ -100,7 +102,7 @@ class Sorting(nodes.NodesTest):
                                  f"{daemon.log()}") from None
 
     def seats(self, daemon, work):
-        """Of its threads, those that live on a node of their own: which."""
+        """Those of its threads that have a home node."""
         tids = {thread.tid for thread in self.threads(work)}
         return {task["tid"]: task["home_node"] for task in daemon.ctl("tasks", "50-test")
                 if task["tid"] in tids and task["home_node"] >= 0}
@@ -118,7 +120,7 @@ class Sorting(nodes.NodesTest):
         return all(task["use"] for task in daemon.ctl("tasks", "50-test") if task["tid"] in workers)
 
     def sorting_daemon(self, work, record=None):
-        """Returns when each is with its memory. Where looking is given up, another daemon begins anew."""
+        """Returns when each thread is with its memory. If sampling is given up, another daemon starts anew."""
         for _ in range(SPARE_TRIES):
             if record:
                 record.unlink(missing_ok=True)
@@ -150,7 +152,7 @@ class Sorting(nodes.NodesTest):
         self.assertLess(show["memory_moved_bytes"], (MB << 20) * THREADS * 3 // 4)
         self.assertLessEqual(show["use_stall_usec"], 200000)
         workers = {thread.tid for thread in self.threads(work)}
-        # What they share, the heap of the interpreter, is seen again sooner than what each has for itself.
+        # Shared memory, the heap of the interpreter, is seen again sooner than each thread's own.
         self.wait(daemon, "most of what each uses to be its own", lambda: all(
             task["use_private_permille"] >= 500 for task in daemon.ctl("tasks", "50-test")
             if task["use"] and task["tid"] in workers))
@@ -159,14 +161,15 @@ class Sorting(nodes.NodesTest):
         daemon.stop()
         self.rounds(work, 1)
         self.assertEqual(work.masks(), {self.full})
-        # What was decided then, moves of memory included, is decided again from the record, byte for byte.
+        # Decisions of that time, including moves of memory, are repeated from the recording, byte for byte.
         replay = daemon.ctl("replay", str(record))
         print(f"# {replay['plans']} plans replayed, {replay['by_use']} of memory by use, {record.stat().st_size} bytes", flush=True)
         self.assertEqual((replay["same"], replay["different"]), (replay["plans"], []))
         self.assertGreaterEqual(replay["by_use"], len(orders))
 
     def watch_at_work(self, daemon, pid, name, n):
-        """Returns when a thread of that name has been seen at work so often, while it is; False when looking was given up."""
+        """Returns when a thread of that name has been seen at work that many times, while it is; False when sampling
+        was given up."""
         busy, end, ask = True, time.monotonic() + lib.DEADLINE_SEC, time.monotonic() + GIVEN_UP_SEC
         while n > 0:
             before, busy = busy, at_work(daemon.process.pid, name)
@@ -189,7 +192,7 @@ class Sorting(nodes.NodesTest):
         daemon.stop()
 
     def kill_at_work(self, work, name, n, late_sec):
-        """Whether the daemon was seen at that before it was killed."""
+        """Returns whether the daemon was seen at that before it was killed."""
         begin = time.monotonic()
         daemon = self.daemon().ready()
         seen = self.watch_at_work(daemon, work.pid, name, n)
@@ -204,7 +207,7 @@ class Sorting(nodes.NodesTest):
         return seen
 
     def test_killed_while_looking(self):
-        # Also when it has settled, which ends with rounds a minute apart.
+        # Even when it has settled, which ends with rounds a minute apart.
         self.policy(Evidence="write")
         work = self.sorter()
         spare = SPARE_TRIES
@@ -215,14 +218,14 @@ class Sorting(nodes.NodesTest):
             self.take_back(work)
 
     def test_killed_while_moving(self):
-        """All of it, to a home, which does not depend on how fast a guest looks."""
+        """All of it goes to a home, which does not depend on how fast a guest samples."""
         keys = {"Placement": {"Mode": "fixed", "Nodes": str(HOME)}, "Steal": {"Steal": "no"}}
         self.write_policy(**keys, Memory={"Evidence": "residency", "RateLimit": SLOW})
         work = self.sorter()
         for instant in KILLS:
             self.assertTrue(self.kill_at_work(work, "mover/", *instant))
             self.take_back(work)
-        # One that is left alone brings it to its end.
+        # A daemon that is not disturbed completes it.
         self.write_policy(**keys, Memory={"Evidence": "residency"})
         daemon = self.daemon().ready()
         self.assertEqual(self.wait_home(daemon, work), {self.list_of(nodes.node_cpus(HOME))})
@@ -233,7 +236,8 @@ class Sorting(nodes.NodesTest):
         self.rounds(work, 1)
 
     def test_kernel(self):
-        """Where the kernel balances its own faults can tell. They do not say which block: pages are its to move then."""
+        """If the kernel balances, its own faults can be evidence. They say nothing about blocks: moving pages is left
+        to the kernel then."""
         self.policy(Evidence="kernel")
         work = self.sorter()
         self.balance(True)
@@ -246,7 +250,7 @@ class Sorting(nodes.NodesTest):
         self.rounds(work, 1)
 
     def test_beside(self):
-        """Where the kernel balances as well."""
+        """While the kernel balances as well."""
         self.policy(Evidence="auto")
         work = self.sorter()
         self.balance(True)
@@ -260,7 +264,8 @@ class Sorting(nodes.NodesTest):
         self.rounds(work, 1)
 
     def test_tracked(self):
-        """Of whom somebody else has used the soft-dirty bits, the kernel tells, where it balances."""
+        """For a process whose soft-dirty bits somebody else has used, the kernel's faults are the evidence, if it
+        balances."""
         self.policy(Evidence="auto")
         work = self.sorter()
         pathlib.Path(f"/proc/{work.pid}/clear_refs").write_text("4", encoding="ascii")
@@ -281,7 +286,7 @@ class Sorting(nodes.NodesTest):
         self.rounds(work, 1)
 
     def test_dry_run(self):
-        """Looking would change the process (I11)."""
+        """Sampling would change the process (I11)."""
         self.policy(Evidence="write")
         work = self.sorter()
         daemon = self.daemon("--dry-run").ready()

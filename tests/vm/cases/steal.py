@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Lending across real nodes: the nearest first, none beyond the limits, and back when the owner wakes."""
+"""Lending across real nodes: the nearest first, none beyond the limits, and a recall when the owner wakes."""
 
 import pathlib
 import signal
@@ -16,7 +16,7 @@ DISTANCES = nodes.distances(HOME)
 OTHERS = [node for node in nodes.nodes_with_cpus() if node != HOME]
 NEAR, FAR = min(DISTANCES[node] for node in OTHERS), max(DISTANCES)
 NEAR_CPUS = set().union(*(nodes.node_cpus(node) for node in OTHERS if DISTANCES[node] == NEAR))
-# Of the nearest, the one that is lent of first.
+# The one of the nearest nodes whose CPUs are lent first.
 OWNER = min(node for node in OTHERS if DISTANCES[node] == NEAR and nodes.KEEPER not in nodes.node_cpus(node))
 
 
@@ -25,7 +25,7 @@ class Steal(nodes.NodesTest):
         self.write_policy(Placement={"Nodes": str(HOME)}, Steal=steal)
 
     def start(self, n_wanted, **steal):
-        """A daemon, and so many busy threads that they want n CPUs more than their home HOME has."""
+        """A daemon, and enough busy threads that they want n CPUs more than their home HOME has."""
         self.allow(**steal)
         daemon = self.daemon().ready()
         busy = self.workload(f"--threads={len(HOME_CPUS) + n_wanted}")
@@ -33,7 +33,7 @@ class Steal(nodes.NodesTest):
         return daemon, busy
 
     def wait_refused(self, daemon, busy, reason, value, limit):
-        """It says why it lends nothing, and lends nothing."""
+        """It gives the reason for lending nothing, and lends nothing."""
         lib.wait_until(f"{reason}: {value} against {limit}", lambda:
                        any((r["value"], r["limit"]) == (value, limit) for r in self.refusals(daemon, reason)))
         self.ticks(daemon)
@@ -50,7 +50,7 @@ class Steal(nodes.NodesTest):
         return ticks
 
     def consistent(self, daemon, busy):
-        """Every thread has the mask that the daemon says, and what is lent a CPU runs there."""
+        """Every thread has the mask that the daemon reports, and a borrower runs on its lent CPU."""
         lent = {lease["tid"]: lease["cpu"] for lease in self.leases(daemon)}
         home = self.list_of(HOME_CPUS)
         masks = lib.affinity(busy.pid)
@@ -58,8 +58,8 @@ class Steal(nodes.NodesTest):
         return lent and masks == expected and all(nodes.last_cpu(busy.pid, tid) == cpu for tid, cpu in lent.items())
 
     def test_nearest_first(self):
-        """Which CPUs are idle in a tick is not known, but of those the nearest go first. It is waited for a tick in which
-        some of every distance go."""
+        """It is not known which CPUs are idle in a tick, but of those the nearest are lent first. Waits for a tick in
+        which some of every distance are lent."""
         daemon, busy = self.start(len(NEAR_CPUS) + 2 if NEAR < FAR else 2)
         expected = {DISTANCES[node] for node in OTHERS}
         lib.wait_until("CPUs of all distances to be lent in one tick",
@@ -79,8 +79,8 @@ class Steal(nodes.NodesTest):
         self.assertEqual(busy.masks(), {self.full})
 
     def test_limits(self):
-        """By default nothing crosses nodes on a machine of more than two. One node less than there are is not enough, nor is
-        a distance less than the nearest; when both are allowed, it lends at last."""
+        """By default nothing is lent across nodes on a machine of more than two. A limit of one node less than there
+        are is not enough, nor is a distance below the nearest; when both allow it, it lends."""
         daemon, busy = self.start(2, NodeLimit="", MaxDistance="")
         self.wait_refused(daemon, busy, "node-limit", N_NODES, 2)
         self.allow(NodeLimit=str(N_NODES - 1))
@@ -109,7 +109,7 @@ class Steal(nodes.NodesTest):
 
 
 class Recall(nodes.NodesTest):
-    """Two workloads, each with a home: what one was lent of the other's goes back when that one wakes."""
+    """Two workloads, each with a home: CPUs lent by one to the other are recalled when the lender wakes."""
 
     def awake(self, workload):
         """All threads but the first, which only waits for signals, run or wait for a CPU."""
@@ -129,7 +129,7 @@ class Recall(nodes.NodesTest):
         daemon = self.daemon().ready()
         owner = self.workload("--asleep", f"--threads={2 * len(owned)}", mark=self.mark + "o")
         self.wait_home(daemon, owner)
-        # More than there are CPUs that near: with fewer, which CPUs they are lent would be chance.
+        # More than there are CPUs that near: with fewer, it would be chance which CPUs they are lent.
         busy = self.workload(f"--threads={len(HOME_CPUS | NEAR_CPUS) + 2}")
         self.wait_home(daemon, busy)
         lib.wait_until("all CPUs of the owner to be lent", lambda: len(self.leases_on(daemon, owned)) == len(owned))

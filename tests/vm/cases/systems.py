@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Who places, in the placement benchmark."""
+"""The placers in the placement benchmark."""
 
 import contextlib
 import json
@@ -15,18 +15,19 @@ import tap
 BALANCING = pathlib.Path("/proc/sys/kernel/numa_balancing")
 # Since Linux 5.13; both suites have it.
 TUNABLES = pathlib.Path("/sys/kernel/debug/sched/numa_balancing")
-# The guest is a machine four times slower than a real one, and runs take seconds: the delays and periods are a tenth of the defaults.
+# The guest is a machine four times slower than a real one, and runs take seconds: delays and periods are a tenth of
+# the defaults.
 TUNED = {"scan_delay_ms": 100, "scan_period_min_ms": 100, "scan_period_max_ms": 2000}
 NUMAD_LOG = pathlib.Path("/var/log/numad.log")
 NUMAD_PID = pathlib.Path("/run/numad.pid")
-# numad does nothing for as long after boot as it waits between two decisions about a process (300 s). The clock it reads
-# is ahead by more than that.
+# numad does nothing after boot for as long as it waits between two decisions about a process (300 s). The clock it
+# reads is ahead by more than that.
 NUMAD = ["unshare", "--time", "--monotonic", "1000", "--fork", "numad", "-i", "1:2", "-l", "6"]
-# numad looks at no process that has less. What the workloads lack comes as memory that is touched once and then lies idle, where a
-# node has room for it besides 60 % of it that may be the system's and the heaps'.
+# numad ignores processes with less. Workloads with less get memory that is touched once and then idle, on a node with
+# room for it besides the 60 % that the system and the heaps may use.
 NUMAD_MB_MIN = 300
 BALLAST_MB = NUMAD_MB_MIN + 20
-# What an administrator would write who knows nothing but that processes are apart. Jobs are seconds long.
+# What an administrator would write who knows only that processes are separate. Jobs take seconds.
 POLICY = """[Match]
 Exe={exe}
 
@@ -44,10 +45,10 @@ MaxDistance=254
 [Memory]
 Evidence={evidence}
 """
-# Such a guest takes four times as long for the same, so that the daemon would slow down to stay below its 1 %.
+# Such a guest takes four times as long for the same work, so the daemon would slow down to stay below its 1 %.
 CONFIG = "[Daemon]\nMaxCPU=5%\n"
 START_SEC = 60
-# From then on nobody should get another home or a CPU of another node.
+# From then on nothing should get another home or a CPU of another node.
 LATE_SEC = 30
 
 
@@ -60,7 +61,7 @@ def wait_for(what, predicate):
 
 
 def cpu_sec(threads):
-    """Of threads, by their directories, to the nanosecond; stat tells it in whole timer ticks."""
+    """CPU time of threads, by their directories, to the nanosecond; stat gives it in whole timer ticks."""
     return sum(int((thread / "schedstat").read_text(encoding="ascii").split()[0]) for thread in threads) / 1e9
 
 
@@ -69,9 +70,9 @@ def threads_of(pid):
 
 
 class System:
-    """Nobody places anything. The others say what they do instead; __exit__ puts back."""
+    """Nothing is placed. The others state what they do instead; __exit__ restores."""
 
-    # How the workload binds its threads, and what else it is told.
+    # How the workload binds its threads, and its other options.
     bind = ""
     arguments = ()
 
@@ -101,15 +102,15 @@ class System:
         return 0
 
     def mover_cpu_sec(self):
-        """Of it, what went into moving pages, where the daemon has threads for that."""
+        """The part that was spent moving pages, if the daemon has threads for that."""
         return 0
 
     def moves(self, begin, end):
-        """Of what the system did to threads between two instants (CLOCK_MONOTONIC): figures for the run."""
+        """Figures for the run: what the system did to threads between two instants (CLOCK_MONOTONIC)."""
         return {}
 
     def note(self, result):
-        """Asked when the workload has ended: why the system took no part in the run, if it did not."""
+        """Called when the workload has ended. Returns why the system took no part in the run, if it did not."""
         return ""
 
 
@@ -133,7 +134,7 @@ class Numad(System):
         return (f"--ballast={BALLAST_MB}M",) if self.ballasted() else ()
 
     def ballasted(self):
-        """On the node that memory starts on."""
+        """On the node where memory starts."""
         room_mb = tap.info()["machine"]["memory_mb"][0] * 6 // 10
         return self.program.memory and self.program.n_processes * BALLAST_MB <= room_mb
 

@@ -10,7 +10,7 @@ import unittest
 
 
 def info() -> dict:
-    """What the lab says about this guest: suite, case, machine, cost."""
+    """The lab's description of this guest: suite, case, machine, cost."""
     return json.loads(pathlib.Path("/lab/info.json").read_text(encoding="utf-8"))
 
 
@@ -55,7 +55,7 @@ class Result(unittest.TestResult):
         self.point(test, skip=reason)
 
     def addSubTest(self, test, subtest, err):
-        """Only failures are told; the test as a whole is one point, and unittest does not call addSuccess() then."""
+        """Only failures are reported; the test as a whole is one point, and unittest does not call addSuccess() then."""
         super().addSubTest(test, subtest, err)
         if err and test not in self.bad:
             self.point(subtest, err)

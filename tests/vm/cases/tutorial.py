@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The commands of numaplace-tutorial(7), one after the other, with the policies as they are installed. What they print is what the
-page shows, but for numbers."""
+"""The commands of numaplace-tutorial(7), one after the other, with the policies as installed. Their output is that of
+the page, except for numbers."""
 
 import os
 import pathlib
@@ -17,12 +17,12 @@ PAGE = pathlib.Path("/lab/man/numaplace-tutorial.7")
 POLICIES = pathlib.Path("/lab/policies")
 DWELLER = pathlib.Path(__file__).with_name("dweller.py")
 MB = 300
-# Of the shipped policy's MinAgeSec=, and what it takes until a home was decided, carried out, and looked at often enough.
+# The shipped policy's MinAgeSec=, and the time until a home was decided, carried out, and sampled often enough.
 SETTLE_SEC = 30
 
 
 def transcript() -> list[tuple[str, list[str]]]:
-    """Commands and what they print, from the page."""
+    """Commands and their output, from the page."""
     found: list[tuple[str, list[str]]] = []
     for block in re.findall(r"^\.Bd -literal.*?\n(.*?)^\.Ed", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
         for line in block.splitlines():
@@ -35,13 +35,13 @@ def transcript() -> list[tuple[str, list[str]]]:
 
 
 def without_numbers(lines: list[str]) -> list[str]:
-    """What must be the same: words. How long and wide things are is not."""
+    """What must be the same: words. Durations and widths may differ."""
     text = [re.sub(r"\s+", " ", re.sub(r"\d+(\.\d+)?( (h|min|s|ms|us)\b)*( [KMG]iB\b| B\b)?", "N", line)).strip() for line in lines]
     return [line for line in text if line]
 
 
 def is_as_shown(lines: list[str], shown: list[str]) -> bool:
-    """Of the page, "..." stands for any lines."""
+    """A pattern from the page, where "..." stands for any lines."""
     if not shown:
         return not lines
     if shown[0] == "...":
@@ -51,7 +51,7 @@ def is_as_shown(lines: list[str], shown: list[str]) -> bool:
 
 class Tutorial(nodes.NodesTest):
     def start_program(self):
-        """A service whose memory is on node 0, and whose one thread runs on node 1 and may go where it likes."""
+        """A service whose memory is on node 0, and whose one thread runs on node 1 and may run anywhere."""
         program = self.directory / "shopdb"
         program.symlink_to(shutil.which("python3"))
         near, far = (str(max(nodes.node_cpus(node))) for node in (0, 1))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Homes of whole units as AllowedCPUs=, by the service manager's own socket: there is no D-Bus daemon here. And of
-delegated cgroups, whose cpuset is written directly."""
+"""Homes of whole units as AllowedCPUs=, through the service manager's own socket: there is no D-Bus daemon here. And
+homes of delegated cgroups, whose cpuset is written directly."""
 
 import os
 import pathlib
@@ -13,7 +13,8 @@ import tap
 
 HOME = 1
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
-# What the manager sets for the second one is the unit's for good, and so is the drop-in; this one only for this boot.
+# What the manager sets for the second one belongs to the unit for good, and so does the drop-in; this one is only for
+# this boot.
 UNITS = pathlib.Path("/run/systemd/system")
 
 
@@ -58,12 +59,12 @@ class Units(nodes.NodesTest):
         return self.show("AllowedCPUs").replace(" ", ",")
 
     def dropins(self):
-        """What was set for this boot."""
+        """Settings for this boot."""
         return sorted(path.name for place in ("system.control", "transient")
                       for path in pathlib.Path("/run/systemd", place, f"{self.name}.d").glob("*"))
 
     def check_put_back(self, allowed="", nodes_allowed=""):
-        """As it was, and no drop-in that would override what is written into the unit file."""
+        """As before, without a drop-in that would override the unit file."""
         self.assertEqual((self.allowed(), self.show("AllowedMemoryNodes")), (allowed, nodes_allowed))
         self.assertEqual(self.dropins(), [])
 
@@ -104,7 +105,7 @@ class Units(nodes.NodesTest):
         self.wait_masks(pid, self.everything)
 
     def test_memory(self):
-        """With the nodes fixed, memory is kept in when it is all there."""
+        """With fixed nodes, memory is confined when all of it is there."""
         self.policy()
         pid = self.unit(settings="AllowedMemoryNodes=0-2\n")
         daemon = self.daemon().ready()
@@ -121,7 +122,7 @@ class Units(nodes.NodesTest):
         self.assertEqual(mems.read_text(encoding="ascii").strip(), "0-2")
 
     def test_memory_is_not_kept_in(self):
-        """Nor where it is not to be moved."""
+        """Nor where it must not be moved."""
         self.write_policy(Workload={"Act": "unit", "GroupBy": "workload"}, Placement={"Nodes": str(HOME)},
                           Steal={"Steal": "no"}, Memory={"Follow": "no"})
         pid = self.unit()
@@ -139,21 +140,21 @@ class Units(nodes.NodesTest):
         self.wait_up(daemon, pid)
         daemon.kill()
         self.assertEqual(self.allowed(), self.list_of(self.home))
-        # The next one finds it as it was before the first, and starts over.
+        # The next daemon finds it as it was before the first, and starts over.
         daemon = self.daemon().ready()
         self.wait_up(daemon, pid)
         daemon.kill()
         self.daemon("--restore").process.wait(lib.DEADLINE_SEC)
         self.check_put_back()
         self.wait_masks(pid, self.everything)
-        # What is written into the unit file from now on is in force.
+        # From now on the content of the unit file is in force.
         with open(self.file, "a", encoding="ascii") as file:
             file.write("AllowedCPUs=0-1\n")
         systemctl("daemon-reload")
         self.check_put_back("0-1")
 
     def test_stopped_and_started(self):
-        """What is stopped loses it, and what is started again gets it anew."""
+        """A stopped unit loses it, and a started one gets it anew."""
         self.policy()
         pid = self.unit()
         daemon = self.daemon().ready()
@@ -163,7 +164,7 @@ class Units(nodes.NodesTest):
         self.assertEqual(daemon.ctl("status")["fences_up"], 0)
         pid = self.start()
         self.wait_up(daemon, pid)
-        # Stopped while nobody looks: the next start of the daemon, or this, puts it back.
+        # Stopped while no daemon runs: the next start of the daemon, or this command, restores it.
         daemon.kill()
         systemctl("stop", self.name)
         self.assertEqual(self.allowed(), self.list_of(self.home))
@@ -178,7 +179,7 @@ class Units(nodes.NodesTest):
         systemctl("daemon-reload")
         self.ticks(daemon)
         self.wait_up(daemon, pid)
-        # Here all connections to it are lost.
+        # This closes all connections to it.
         systemctl("daemon-reexec")
         self.ticks(daemon)
         self.wait_up(daemon, pid)
@@ -186,7 +187,7 @@ class Units(nodes.NodesTest):
         self.check_put_back()
 
     def test_administrators_bound(self):
-        """What the unit file allows is never exceeded, and is what is put back."""
+        """The limit in the unit file is never exceeded, and is what is restored."""
         bound = {min(self.everything), *list(self.home)[:1]}
         self.policy()
         pid = self.unit(settings=f"AllowedCPUs={self.list_of(bound)}\n")
@@ -225,7 +226,7 @@ class Units(nodes.NodesTest):
         self.check_put_back()
 
     def test_delegated(self):
-        """Below a unit with Delegate=, where systemd has no say, the cpuset is written directly."""
+        """Below a unit with Delegate=, which systemd does not manage, the cpuset is written directly."""
         self.policy(act="cpuset")
         self.file.write_text("[Service]\nExecStart=sleep infinity\nDelegate=yes\n", encoding="ascii")
         self.addCleanup(self.file.unlink)
@@ -247,7 +248,7 @@ class Units(nodes.NodesTest):
         lib.wait_until("its memory to be kept in", lambda: mems.read_text(encoding="ascii").strip() == str(HOME))
         daemon.kill()
         self.daemon("--restore").process.wait(lib.DEADLINE_SEC)
-        # The kernel does not take the last CPUs from a cgroup in which something runs: all of them are the same.
+        # The kernel does not take the last CPUs from a cgroup with running tasks: a list of all CPUs is equivalent.
         self.assertIn(cpus.read_text(encoding="ascii").strip(), ("", self.full))
         self.assertIn(mems.read_text(encoding="ascii").strip(), ("", "0-3"))
         self.assertEqual(work.masks(), {self.full})

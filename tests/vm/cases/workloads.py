@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The measured workloads on real nodes: memory starts where --placement says, threads run where --bind
-says, and what is said of pages is true. Balancing is off, so that nobody else moves anything."""
+"""The measured workloads on real nodes: memory starts where --placement says, threads run where --bind says, and the
+reported location of pages is right. Balancing is off, so that nothing else moves."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ MEMORY = [node for node, mb in enumerate(MACHINE["memory_mb"]) if mb]
 LAST = len(CPUS) - 1
 N_CPUS = sum(map(len, CPUS))
 
-# Every thread has memory of its own, or shares it with threads that are bound to the same node.
+# Every thread has memory of its own, or shares it with threads bound to the same node.
 PLACEABLE = ["multi-heap", "numa01", "numa01-thread-alloc", "numa02", "phase-changer", "stream"]
 ALL = [*PLACEABLE, "reader"]
 
@@ -76,7 +76,7 @@ class Start(unittest.TestCase):
                 self.assertIsNotNone(series.local_since(result["samples"], 1))
 
     def test_bound_and_misplaced(self):
-        """All is on one node, and the threads are spread: as many are local as there are on that node."""
+        """All memory is on one node, and the threads are spread: the local share is that of the threads on that node."""
         for name in ALL:
             with self.subTest(name=name):
                 result = run(name, "--scale=0.02", "--placement=node:0", "--bind", "--sample")
@@ -84,7 +84,7 @@ class Start(unittest.TestCase):
                 self.assertIsNone(series.local_since(result["samples"], 0.9))
 
     def test_bound_at_the_start(self):
-        """Each thread touches its memory where it is bound, and is free then."""
+        """Each thread touches its memory where it is bound, and is released afterwards."""
         for name in PLACEABLE:
             with self.subTest(name=name):
                 result = run(name, "--scale=0.02", "--placement=local", "--bind=start")
@@ -93,7 +93,7 @@ class Start(unittest.TestCase):
                     self.assertAlmostEqual(share_on(result, node), len(cpus) / N_CPUS, delta=0.01)
 
     def test_lent_threads_are_elsewhere(self):
-        """Of each process's three threads, the last one; only the first process has it at work."""
+        """The last of each process's three threads; it works only in the first process."""
         result = run("uneven", "--seconds=0.5", "--bind=lend", "--placement=process", "--sample")
         if len(CPUS) == 2:
             self.assertEqual(result["local_start"], 3 / 4)
@@ -111,7 +111,7 @@ class Watch(unittest.TestCase):
         return process
 
     def wait_work(self, process):
-        """Until its threads work, and have for as long as a few samples take."""
+        """Waits until its threads work, and have worked for a few samples."""
         end, seen = time.monotonic() + lib.DEADLINE_SEC, None
         while time.monotonic() < end:
             with open(f"/proc/{process.pid}/stat", encoding="ascii") as stat:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the plugin cannot serve is said in one line, and QEMU does not start; what it can, starts.
+"""The plugin refuses what it cannot support in one line, and QEMU does not start; everything else starts.
 
 usage: test-refusal.py PLUGIN
 """
@@ -76,6 +76,6 @@ if __name__ == "__main__":
         emulator.ensure()
     except Unavailable as error:
         print(f"SKIP: {error}")
-        # Where all is set up, what cannot be tested is a failure.
+        # If all is installed, a test that cannot run is a failure.
         sys.exit(1 if os.environ.get("CI") == "true" else 77)
     unittest.main()

@@ -7,21 +7,22 @@ import sys
 VM = pathlib.Path(__file__).resolve().parent.parent
 SOURCE = VM.parent.parent
 IMAGES = SOURCE / "build-lab" / "images"
-# The last is trixie with the kernel of its backports: Debian's newest, for the asking (--suite).
+# The last is trixie with the kernel of its backports, Debian's newest; it runs only on request (--suite).
 SUITES = ("bookworm", "trixie", "backports")
 USUAL_SUITES = SUITES[:2]
 
 
 class LabError(Exception):
-    """Something is wrong with what the lab was asked for, or with what it was given."""
+    """The request to the lab, or its input, is wrong."""
 
 
 class Unavailable(LabError):
-    """The lab cannot be had on this machine: a program or the network is missing. Tests skip, saying so."""
+    """The lab is not available on this machine: a program or the network is missing. Tests are skipped with that
+    reason."""
 
 
 def release(suite: str) -> str:
-    """The release of Debian that a suite's programs are from."""
+    """The Debian release of a suite's programs."""
     return "trixie" if suite == "backports" else suite
 
 

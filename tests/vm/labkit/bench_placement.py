@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""./dev lab bench placement: how long workloads take whose memory starts in the wrong place, by who puts that right.
+"""./dev lab bench placement: how long workloads take whose memory starts in the wrong place, by the system that
+corrects it.
 
-A round is a guest for each chosen workload, in which it runs once under every chosen system; what the systems are, and what is
-measured in the guest, is in cases/placement.py. Rounds begin with another system each. Guests have a clock of their own (cost/README.md),
-so that as many run side by side as the host has CPUs, and none is the slower for it. A round that is repeated gives the same figures; each
-has a seed of its own, so that rounds differ as boots of a machine do. A table of all rounds takes hours where machines are large: with --keep
-what a guest gave is written to a file, and is not measured again.
+A round is a guest for each chosen workload, in which it runs once under every chosen system. cases/placement.py
+describes the systems, and what is measured in the guest. Each round begins with another system. Guests have a clock
+of their own (cost/README.md), so one per CPU of the host can run side by side, and none is slower for it. A repeated
+round gives the same figures; each has a seed of its own, so rounds differ as boots of a machine do. A table of all
+rounds takes hours for large machines: with --keep the results of a guest are written to a file, and are not measured
+again.
 """
 
 import argparse
@@ -23,11 +25,11 @@ from . import SUITES, LabError, case, note, tour
 
 WORKLOADS = ("numa01", "numa01-thread-alloc", "numa02", "multi-heap", "stream", "ping-pong", "phase-changer", "reader")
 SYSTEMS = ("none", "kernel", "kernel-tuned", "numad", "numaplace", "hard")
-# By name only: they answer one question each.
+# Only on request: they answer one question each.
 MORE_WORKLOADS = ("ping-pong-settled", "uneven", "uneven-swap", "stall", "stall-pair", "stream-two", "numa02-two", "numa02-pairs",
                   "ranks", "forker", "hackbench")
 MORE_SYSTEMS = ("numaplace-beside", "numaplace-residency", "numaplace-write", "pinned")
-# Those that work for a time and count.
+# Workloads that run for a fixed time and count.
 TIMED = ("uneven", "uneven-swap", "stall", "stall-pair")
 STALLS = ("stall", "stall-pair")
 UNBOUND = ("forker", "hackbench")
@@ -41,10 +43,10 @@ WINDOWS_MAX = 127
 RUN_SEC = 60
 LOCAL = ("user_local", "kernel_local", "line_local")
 REMOTE = ("user_remote", "kernel_remote", "line_remote")
-# Of the runs, where they have them, and to how many digits.
+# Figures of runs that have them, and their numbers of digits.
 MEDIANS = {"remote_share": 4, "system_cpu_s": 2, "pages_moved": 0, "local90_s": 2, "local95_s": 2, "relocal90_s": 2,
            "recovered_s": 2, "last_home_s": 2, "late_homes": 1, "daemon_cpu_s": 2, "mover_cpu_s": 2}
-# Of series.phases() in cases, as they are headed: the time lost against `hard`, of how long it took.
+# Phases of series.phases() in cases, with their headings: the time lost compared with `hard`, out of its duration.
 PHASES = {"home": "home", "evidence": "evidence", "moving": "moving", "steady": "then", "tail": "tail"}
 HEAD = ("workload", "system", "s", "range", "to hard", "to none", "remote", "95 % local, s", f"lost, s: {', '.join(PHASES.values())}",
         "system CPU, s", "daemon, of it moving, s", "pages moved", "")
@@ -52,7 +54,7 @@ HEAD = ("workload", "system", "s", "range", "to hard", "to none", "remote", "95 
 
 @dataclass
 class Row:
-    """A workload under a system: what its runs gave, and what went wrong."""
+    """A workload under a system: the results of its runs, and what went wrong."""
 
     workload: str
     system: str
@@ -65,7 +67,7 @@ def applies(workload: str, system: str) -> bool:
 
 
 def plan(workloads: list[str], systems: list[str], number: int, **same) -> list[dict]:
-    """The runs of a round, in order; `same` is said of each."""
+    """The runs of a round, in order; `same` holds for each."""
     first = number % len(systems)
     turned = systems[first:] + systems[:first]
     pairs = [(workload, system) for workload in workloads for system in turned if applies(workload, system)]
@@ -76,7 +78,7 @@ def plan(workloads: list[str], systems: list[str], number: int, **same) -> list[
 
 
 def windows(lines: list[str]) -> dict[int, dict[str, int]]:
-    """Window -> the counters of all CPUs between its two marks, out of the cost plugin's report."""
+    """Window -> the counters of all CPUs between its two marks, from the report of the cost plugin."""
     marks = {}
     for line in lines:
         event = json.loads(line)
@@ -88,14 +90,14 @@ def windows(lines: list[str]) -> dict[int, dict[str, int]]:
 
 
 def remote_share(counters: dict[str, int]) -> float | None:
-    """Of the lines that came from a memory or from another CPU's cache, how many came from another node."""
+    """The share that came from another node, of the lines that came from memory or from another CPU's cache."""
     remote = sum(counters[key] for key in REMOTE)
     total = remote + sum(counters[key] for key in LOCAL)
     return remote / total if total else None
 
 
 def collect(rows: dict[tuple[str, str], Row], pairs: list[dict], results: list[str], cost: list[str], problem: str) -> None:
-    """Adds a guest to the rows. What one that died did not get to has failed as well."""
+    """Adds a guest to the rows. Runs that a guest did not reach before it died have failed as well."""
     counters = windows(cost)
     missing = {(pair["workload"], pair["system"]) for pair in pairs}
     for line in results:
@@ -113,7 +115,7 @@ def collect(rows: dict[tuple[str, str], Row], pairs: list[dict], results: list[s
 
 
 def check_work(rows: list[Row]) -> None:
-    """Times of a workload compare when the work was the same: the runs that did another amount than most have failed."""
+    """Times of a workload are comparable only for the same work: runs with another amount than most have failed."""
     for workload in {row.workload for row in rows} - set(TIMED):
         mine = [row for row in rows if row.workload == workload]
         done = [run["operations"] for row in mine for run in row.runs]
@@ -124,7 +126,7 @@ def check_work(rows: list[Row]) -> None:
 
 
 def median(values: list) -> float | None:
-    """None is "never": more than any number."""
+    """None means "never": more than any number."""
     middle = statistics.median(math.inf if value is None else value for value in values)
     return None if math.isinf(middle) else middle
 
@@ -138,7 +140,7 @@ def cost(run: dict) -> float:
 
 
 def ratio(row: Row, other: Row | None, figure) -> float | None:
-    """Of the medians of a figure of a run; None when it has none in a run of either."""
+    """Ratio of the medians of a figure; None when either row has no such figure."""
     mine, others = ([figure(run) for run in (found.runs if found else [])] for found in (row, other))
     if not mine or not others or None in mine or None in others:
         return None
@@ -199,7 +201,7 @@ def seconds_or_never(found: dict, key: str) -> str:
 
 
 def remarks(found: dict) -> str:
-    """What only some workloads have to say, and what went wrong."""
+    """Figures of some workloads only, and what went wrong."""
     text = []
     if found["failed"]:
         text.append(f"FAILED {found['failed']} of {found['failed'] + found['runs']}: {found['error']}")
@@ -218,7 +220,7 @@ def remarks(found: dict) -> str:
 
 
 def lost(found: dict) -> str:
-    """By phase, of one that there was time for."""
+    """By phase, for phases that took time."""
     profile = found.get("profile", {})
     phases = [cell(profile.get(name, {}).get("lost_s"), ".2f") for name in PHASES]
     return ", ".join(phases) if profile else "-"
@@ -235,7 +237,7 @@ def table_row(found: dict) -> list[str]:
 
 
 def table(cells: list) -> str:
-    """In the form of Markdown's tables, so that it can be kept as it is. Columns in which nothing stands are left out."""
+    """As Markdown tables, so that it can be kept as it is. Empty columns are left out."""
     used = [i for i in range(len(cells[0])) if any(row[i] not in ("", "-") for row in cells[1:])]
     return "\n".join("| " + " | ".join(row[i] for i in used) + " |" for row in (cells[0], ["---"] * len(cells[0]), *cells[1:]))
 
@@ -253,13 +255,13 @@ def run_guest(number: int, workload: str, pairs: list[dict], args) -> tour.Resul
     return tour.run(tour.Tour(args.suite, args.machine, (found,)), args.build, on_line=progress)[0]
 
 
-# What the figures of a guest follow from, besides the program.
+# What determines the figures of a guest, besides the program.
 SETTINGS = ("machine", "suite", "scale", "memory", "bytes", "order", "cache_aware", "kernel_args", "cost_args")
 
 
 @dataclass
 class Guest:
-    """What a guest gave, now or when it was written down."""
+    """The results of a guest, new or from the file."""
 
     results: list[str]
     cost: list[str]
@@ -267,13 +269,13 @@ class Guest:
 
 
 def digest(build: str) -> str:
-    """Of the daemon that is measured; "" where there is none."""
+    """Hash of the daemon that is measured; "" where there is none."""
     path = pathlib.Path(build) / "src" / "daemon" / "numaplaced"
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else ""
 
 
 class Kept:
-    """A file of guests, each a line of JSON, that made all their runs, whatever they left behind."""
+    """A file of guests, each a line of JSON, that completed all their runs, whatever they left behind."""
 
     def __init__(self, path: str, args):
         self.path, self.known = pathlib.Path(path) if path else None, {}
@@ -303,7 +305,8 @@ class Kept:
         whole = len(runs) == len(pairs) and all("error" not in run and run["window"] in counters for run in runs)
         if not self.path or not whole:
             return
-        # At once, by whichever guest: none breaks into the line of another, and half a line of one that was killed is by itself.
+        # In one write, by any guest: no line is broken by another, and a torn line of a killed program stays by
+        # itself.
         text = "\n" + json.dumps({"of": self.of(number, pairs), "results": guest.results, "cost": guest.cost}) + "\n"
         with open(self.path, "ab", buffering=0) as file:
             file.write(text.encode())

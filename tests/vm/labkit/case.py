@@ -9,14 +9,15 @@ from . import SUITES, USUAL_SUITES, VM, LabError, image, machine
 
 KEYS = {"description", "machine", "suites", "kernelargs", "numabalancing", "cost", "costargs", "limitsec", "bootlimitsec", "image",
         "boots", "alone", "clock", "command"}
-# Whether a guest's CPUs take turns, which is quick, or run at the same time.
+# Whether a guest's CPUs take turns, which is fast, or run at the same time.
 CLOCKS = ("turns", "parallel")
 
 
 @dataclass(frozen=True)
 class Case:
-    """`parallel`: CPUs run at the same time, by a clock of the lab's own; they do where memory has its `cost`. `balancing`: whether the kernel
-    may balance NUMA memory during the job. `seed`: of what the guest takes for chance: the layout of address spaces, and hashes."""
+    """`parallel`: CPUs run at the same time, by a clock of the lab's own; they do where memory has its `cost`.
+    `balancing`: whether the kernel may balance NUMA memory during the job. `seed`: for the guest's randomness: the
+    layout of address spaces, and hashes."""
 
     name: str
     description: str

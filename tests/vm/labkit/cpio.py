@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Initial RAM disks in the "newc" format, which is a header in hexadecimal digits before each file. Written here, so that the
-host needs no cpio, and no root for the device nodes."""
+"""Initial RAM disks in the "newc" format, which has a header in hexadecimal digits before each file. Written here, so
+that the host needs neither cpio nor root for the device nodes."""
 
 import stat
 
@@ -17,7 +17,7 @@ def pad(data: bytes) -> bytes:
 
 
 def archive(files: dict[str, bytes]) -> bytes:
-    """Executable files in the root directory, the directories that are mounted on, and a console."""
+    """Executable files in the root directory, the mount points, and a console."""
     parts = [entry(name, stat.S_IFDIR | 0o755) for name in ("dev", "root")]
     parts.append(entry("dev/console", stat.S_IFCHR | 0o600, device=(5, 1)))
     parts += [entry(name, stat.S_IFREG | 0o755, data) for name, data in files.items()]

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The QEMU that runs all guests: Debian 13's, unpacked beside the images with the libraries it was built for, whatever the host has.
+"""The QEMU that runs all guests: Debian 13's, unpacked beside the images with the libraries it was built for,
+whatever the host has.
 
-Guests live by a clock that counts instructions (-icount). There a CPU may run until the next timer is due, which is seconds for one
-that waits for another while it boots; since QEMU 8.1 that is divided among the CPUs. Debian 12 has 7.2.
+Guests use a clock that counts instructions (-icount). With it, a CPU may run until the next timer is due, which is
+seconds for a CPU that waits for another during the boot. Since QEMU 8.1 this time is divided among the CPUs. Debian
+12 has 7.2.
 """
 
 import fcntl
@@ -25,7 +27,7 @@ def bootstrap_argv(tar: pathlib.Path) -> list[str]:
 
 
 def ensure() -> list[str]:
-    """The command that starts it; unpacks it when it is not there, one process at a time."""
+    """The command that starts it. Unpacks it when it is not there, one process at a time."""
     root = IMAGES / f"emulator-{hashlib.sha256(' '.join(bootstrap_argv(pathlib.Path('tar'))).encode()).hexdigest()[:12]}"
     if not root.exists():
         image.need_programs("mmdebstrap", "tar", "unshare")

@@ -13,49 +13,49 @@ from dataclasses import dataclass, field
 from . import LabError, Unavailable, emulator, machine, tap
 from .image import Image
 
-# rep movsb goes byte by byte under TCG (erms, fsrm); five-level page tables and SMAP cost time and show nothing here. The
-# kernel believes the threads of a core, and several caches in a socket, of Intel's CPUs only.
+# rep movsb is executed byte by byte under TCG (erms, fsrm); five-level page tables and SMAP cost time and are of no
+# use here. The kernel believes in threads of a core, and several caches in a socket, only on Intel's CPUs.
 CPU = "max,vendor=GenuineIntel,-erms,-fsrm,-la57,-smap,level=0x1e"
-# A CPU that spins in the kernel ends the boot with a panic, which says where; the job turns that off (guest/run.sh), since a CPU of
-# a starved host seems to do the same.
+# A CPU that spins in the kernel ends the boot with a panic, which says where. The job turns that off (guest/run.sh),
+# since a CPU of a starved host looks the same.
 KERNEL_ARGS = ("console=ttyS0 quiet panic=-1 oops=panic sysctl.kernel.panic_on_rcu_stall=1 psi=1 schedstats=enable "
                "mitigations=off tsc=reliable clocksource=tsc no_timer_check nowatchdog nokaslr random.trust_cpu=on "
                "systemd.show_status=0 systemd.getty_auto=no swiotlb=noforce")
-# What the guest prints is taken while it waits, and not when the host gets to it.
+# The guest waits until its output is read, so that timing does not depend on when the host reads it.
 AT_ONCE = "vectors=0,ioeventfd=off"
-# Nanoseconds that an instruction takes where CPUs take turns and share them: together they have the speed of one of 500 MHz, and a
-# second of busy ones takes some three of a host's CPU; with eight, daemons look at processes so slowly that they give up where a machine
-# would not.
+# Nanoseconds of an instruction where CPUs take turns: together they have the speed of one CPU of 500 MHz, and a
+# second of busy CPUs takes some three of a host's CPU. With eight CPUs, daemons sample processes so slowly that they
+# give up where they would not on a machine.
 TURNS = ("-accel", "tcg,thread=single", "-icount", "shift=1,sleep=off")
-# Where the plugin keeps the time (cost/README.md). Nothing of the guest may follow from the host's clock.
+# Where the plugin keeps the time (cost/README.md). Nothing in the guest may depend on the host's clock.
 PARALLEL = ("-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm")
-# Idle CPUs halt: one that waits by MWAIT would be busy.
+# Idle CPUs halt: a CPU that waits by MWAIT would be busy.
 PARALLEL_CPU, PARALLEL_KERNEL_ARGS = ",-monitor", "idle=halt"
 # By the host's clock: a shell.
 MULTI = ("-accel", "tcg,thread=multi")
 POLL_SEC = 0.2
-# A guest that stands still is given up, and so is one whose job does not end: jobs have a limit of their own by the guest's clock
-# (guest/run.sh), which only a guest that is broken fails to keep. Both are seconds of the CPU time that QEMU has had, so that nothing
-# else on the host comes in, and far more than a second of the guest takes on any.
+# A guest that stands still is given up, and so is one whose job does not end. Jobs have a limit by the guest's clock
+# (guest/run.sh), which only a broken guest does not enforce. Both are seconds of CPU time used by QEMU, so that other
+# load on the host does not count, and far more than a second of the guest takes on any host.
 GUEST_CPU_SEC = 4
 # For each CPU of a guest whose CPUs run in parallel.
 PARALLEL_CPU_SEC = 6
-# Without any CPU time for so long, it waits for something that never comes.
+# Without any CPU time for that long, it waits for something that never comes.
 STANDSTILL_SEC = 600
 
-# Set when the lab is to end: guests that threads watch end at once.
+# Set when the lab must end: guests watched by threads end at once.
 stop = threading.Event()
-# A job that floods the host ends before the host's disk is full.
+# A job that floods the host is ended before the host's disk is full.
 SAID_BYTES_MAX = 64 << 20
-# A panic is followed by the registers and the calls that led to it.
+# A panic is followed by the registers and the call trace.
 TAIL_LINES = 60
 RETRY_TAIL_LINES = 25
 
 
 @dataclass
 class Ended:
-    """How a guest went. `reason` says why it was killed, or that it went without powering off; empty when all was well.
-    `lines`, `job_seconds`: for each job, what it said and how long it took by the host's clock."""
+    """How a guest ended. `reason` says why it was killed, or that it ended without powering off; empty when all was
+    well. `lines`, `job_seconds`: for each job, its output and its duration by the host's clock."""
 
     series: tap.Series
     console: pathlib.Path
@@ -71,8 +71,8 @@ class Ended:
 
 @dataclass
 class Guest:
-    """`limits_sec`: of each job. `seed`: of what the guest takes for chance. `plugin`: QEMU's option for the one that keeps the time of
-    CPUs that run in parallel; without, they take turns, or with `by_host` live by the host's clock."""
+    """`limits_sec`: of each job. `seed`: for the guest's randomness. `plugin`: QEMU's option for the plugin that
+    keeps the time of CPUs that run in parallel; without it they take turns, or with `by_host` use the host's clock."""
 
     image: Image
     machine: machine.Machine
@@ -107,8 +107,8 @@ class Guest:
         return args
 
     def disks(self) -> list[str]:
-        """The root file system, which forgets what is written, and /lab. Both are memory, so that reading takes the time of the CPU that
-        reads, and none of the host's."""
+        """The root file system, which loses what is written, and /lab. Both are memory, so that reading takes time of
+        the reading CPU, and none of the host's."""
         sizes_mb = [-(-path.stat().st_size >> 20) for path in (self.image.root, self.disk)]
         args = ["-m", f"slots=2,maxmem={sum(self.machine.memory_mb) + sum(sizes_mb)}M"]
         for name, path, size_mb in zip(("root", "lab"), (self.image.root, self.disk), sizes_mb):
@@ -132,7 +132,7 @@ class Guest:
             (self.logs / name).write_bytes(b"")
         start = time.monotonic()
         with open(self.logs / "qemu", "wb") as log:
-            # The parent's death is the guest's: a killed test must not leave a guest behind.
+            # The guest dies with its parent: a killed test must not leave a guest behind.
             process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--", *self.argv()], stdin=subprocess.DEVNULL,
                                        stdout=log, stderr=log)
         try:
@@ -158,7 +158,7 @@ class Guest:
                     raise LabError("interrupted")
 
     def take_lines(self, output, ended: Ended, spent: "Spent", over: bool) -> None:
-        """Takes what has come since. A line is judged when it is whole, or will never be."""
+        """Reads new output. A line is judged when it is complete, or never will be."""
         lines = (self.rest + output.read()).split("\n")
         self.rest = lines.pop()
         if over and self.rest:
@@ -193,7 +193,7 @@ class Guest:
         if status:
             said = (self.logs / "qemu").read_text(encoding="utf-8", errors="replace").strip().splitlines()[-5:]
             return "\n".join([f"QEMU ended with status {status}", *said])
-        # The kernel's last words when it was asked to power off; a panic reboots, which ends QEMU just as well.
+        # The kernel's last message when it was asked to power off; a panic reboots, which also ends QEMU.
         if "reboot: Power down" not in (self.logs / "console").read_text(encoding="utf-8", errors="replace"):
             return "the guest went without powering off"
         return ""
@@ -209,7 +209,7 @@ class Spent:
         self.base = self.now()
 
     def now(self) -> float:
-        """Falls back to what was last known: QEMU may have gone."""
+        """Falls back to the last known value: QEMU may have ended."""
         with contextlib.suppress(OSError):
             fields = self.stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
             cpu_sec = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -234,7 +234,7 @@ def tail(path: pathlib.Path, count: int = TAIL_LINES) -> list[str]:
 
 
 def printable(line: str) -> str:
-    """What a guest says reaches a terminal without control characters."""
+    """Output of a guest reaches a terminal without control characters."""
     return "".join(c if c.isprintable() or c == "\t" else "?" for c in line)
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Root file system, kernel and initial RAM disk of a suite, from Debian's packages and nothing else.
 
-An image is three files named after the suite, what it has more than others, and a hash of everything it is made of, so it is
-built again when the recipe changes. Nothing is installed on the host and no root is needed: mmdebstrap and mke2fs run in a user namespace, if they must.
+An image is three files named after the suite, its variant, and a hash of everything it is made of, so it is built
+again when the recipe changes. Nothing is installed on the host and no root is needed: mmdebstrap and mke2fs run in a
+user namespace, if they must.
 """
 
 import fcntl
@@ -22,23 +23,24 @@ MIRROR = "http://deb.debian.org/debian"
 SECURITY = "http://security.debian.org/debian-security"
 KEYRING = pathlib.Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
-# systemd brings no udev, so there is none. python3-minimal lacks json, subprocess and unittest.
+# systemd does not depend on udev, so there is none. python3-minimal lacks json, subprocess and unittest.
 PACKAGES = ("systemd-sysv", "python3", "util-linux", "procps", "numactl", "numad", "rt-tests", "strace")
-# What an image has more, when a case asks for it (Image=): a bus daemon alone makes the boot of every guest longer.
-# service: what the package of numaplace depends on and talks to. Both bus daemons are tried: Debian 12 gets the usual one.
+# Additional packages of an image, when a case asks for them (Image=): a bus daemon alone makes the boot of every
+# guest longer. service: what the package of numaplace depends on and talks to. Both bus daemons are tested: Debian 12
+# gets the usual one.
 EXTRA = {
     "service": {
         "bookworm": ("dbus", "polkitd", "libcpuset1", "libhwloc15", "libjson-c5", "libmicrohttpd12", "libsmartcols1"),
         "trixie": ("dbus-broker", "polkitd", "libcpuset1", "libhwloc15", "libjson-c5", "libmicrohttpd12t64", "libsmartcols1"),
     },
 }
-# In the initial RAM disk, with what they depend on. crc32c is asked for by ext4 without depending on it.
+# Modules in the initial RAM disk, with their dependencies. ext4 requests crc32c without depending on it.
 MODULES = ("virtio_pci", "virtio_console", "nfit", "nd_pmem", "ext4", "crc32c_generic")
 RECIPE_FILES = ("customize.sh", "init", "lab.service")
 
-# Unpacks the tar of the packages, takes the kernel out, and makes a file system of the rest. One script, since it must run in
-# one user namespace. The 256 MB are for what a job writes; a job that wants more finds the disk full. A disk is memory of the guest, and
-# that comes in parts of DISK_MB.
+# Unpacks the tar of the packages, extracts the kernel, and makes a file system of the rest. One script, since it must
+# run in one user namespace. The 256 MB are for files of a job; a job that writes more finds the disk full. A disk is
+# memory of the guest, in units of DISK_MB.
 DISK_MB = 128
 DISK_SCRIPT = """
     set -eu
@@ -91,7 +93,7 @@ def find(suite: str, variant: str) -> Image:
 
 
 def ensure(suite: str, variant: str = "") -> Image:
-    """The image of a suite, with the packages of EXTRA[variant]; builds it when there is none, one process at a time."""
+    """The image of a suite, with the packages of EXTRA[variant]. Builds it when there is none, one process at a time."""
     image = find(suite, variant)
     if image.complete():
         return image
@@ -124,8 +126,9 @@ def build(image: Image) -> None:
 
 
 def bootstrap_image(image: Image, work: pathlib.Path, log: pathlib.Path) -> None:
-    """Makes WORK/root.tar. The recipe is copied to where the users of a namespace may read it, whatever the home directory's
-    mode; for the same reason only root unpacks in `work`, where everything is removed in the end, whatever happens."""
+    """Makes WORK/root.tar. The recipe is copied to where the users of a namespace may read it, whatever the mode of
+    the home directory. For the same reason only root unpacks in `work`, where everything is removed in the end, in
+    any case."""
     with tempfile.TemporaryDirectory(prefix="lab-recipe-") as recipe:
         for name in RECIPE_FILES:
             shutil.copy(VM / "image" / name, recipe)
@@ -148,7 +151,7 @@ def run_logged(argv: list[str], log: pathlib.Path, error: type[LabError], env: d
 
 
 def bootstrap_argv(suite: str, wanted: tuple[str, ...], tar: pathlib.Path, recipe: str) -> list[str]:
-    """The packages of a suite as a tar file. Sources are given in full: the host's are none of the guest's business."""
+    """The packages of a suite as a tar file. Sources are given in full: the host's do not matter to the guest."""
     argv = ["mmdebstrap", "--mode=auto", "--variant=minbase", "--architectures=amd64", f"--include={','.join(wanted)}",
             "--aptopt=Acquire::Retries \"3\"", "--aptopt=APT::Install-Recommends \"false\"",
             "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
@@ -157,7 +160,7 @@ def bootstrap_argv(suite: str, wanted: tuple[str, ...], tar: pathlib.Path, recip
 
 
 def newer_kernels(suite: str) -> str:
-    """The part of the release that its kernel is from, when it is another one."""
+    """The part of the release that has its kernel, when it is another one."""
     return "" if suite == release(suite) else f"{release(suite)}-{suite}"
 
 
@@ -170,8 +173,8 @@ def sources(argv: list[str], suite: str, tar: pathlib.Path) -> list[str]:
 
 
 def private(argv: list[str]) -> list[str]:
-    """For root: in namespaces of its own, so that mounts and helpers go with a build that is killed. Users' mmdebstrap does
-    that by itself."""
+    """For root: in namespaces of its own, so that mounts and helpers end with a killed build. For users, mmdebstrap
+    does that itself."""
     unshare = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"]
     if os.geteuid() == 0 and subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode == 0:
         return [*unshare, *argv]
@@ -214,7 +217,7 @@ def read_module(path: pathlib.Path) -> bytes:
 
 
 def module_depends(data: bytes) -> list[str]:
-    """A module names its dependencies in a string of its own, so no depmod is needed."""
+    """A module names its dependencies in a string of its own, so depmod is not needed."""
     match = re.search(rb"\0depends=([^\0]*)\0", data)
     return [name.replace("-", "_") for name in match[1].decode().split(",") if name] if match else []
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Machine files: the shape of a guest, and what QEMU and the cost plugin must be told to give it."""
+"""Machine files: the shape of a guest, and the options of QEMU and the cost plugin for it."""
 
 import configparser
 import pathlib
@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from . import VM, LabError
 
 KEYS = {"description", "nodes", "cpus", "threads", "llcs", "memorymb", "distances", "bandwidthmb"}
-# The whole guest shall fit a small CI machine; memory is only taken when the guest touches it.
+# The whole guest must fit a small CI machine; memory is only used when the guest touches it.
 MEMORY_MB_MAX = 16384
 CPUS_MAX = 64
 
 
 @dataclass(frozen=True)
 class Machine:
-    """`cpus`, `memory_mb`: per node, 0 for none. `threads`: per core. `llcs`: per node. `distances`: one row per node.
-    `bandwidth_mb`: what firmware says of each node, by the second; 0: nothing."""
+    """`cpus`, `memory_mb`: per node, 0 for none. `threads`: per core. `llcs`: per node. `distances`: one row per
+    node. `bandwidth_mb`: per second, what firmware reports for each node; 0: nothing."""
 
     name: str
     cpus: list[int]
@@ -133,7 +133,7 @@ def initiator(machine: Machine, node: int) -> int:
 
 
 def cost_arguments(machine: Machine) -> str:
-    """The same shape in the words of the cost plugin (cost/README.md)."""
+    """The same shape as arguments of the cost plugin (cost/README.md)."""
     cpu_nodes = [str(node) for node in range(machine.nodes) for _ in range(machine.cpus[node])]
     rows = "/".join(":".join(str(value) for value in row) for row in machine.distances)
     llcs = f",llcs={machine.llcs}" if machine.llcs > 1 else ""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The second disk: the build under test, read-only at /lab in the guest.
 
-The programs bring their shared libraries and dynamic linker along, so that a build of any host runs on the userland of any
-suite: builds with -Dvm=true look for libraries in /lab/lib, and the copies here get the linker's path from there, too.
+The programs bring their shared libraries and dynamic linker, so that a build of any host runs on the userland of any
+suite: builds with -Dvm=true look for libraries in /lab/lib, and the copies here use the linker from there, too.
 """
 
 import json
@@ -16,10 +16,10 @@ from .image import DISK_MB
 
 INTERPRETER = b"/lib64/ld-linux-x86-64.so.2"
 OUR_INTERPRETER = b"/lab/lib/ld.so"
-# Directories of a build directory whose programs are taken, and single programs.
+# Directories of a build directory whose programs are packed, and single programs.
 PROGRAMS = ("src/daemon/*", "src/ctl/*", "tests/workloads/*", "tests/vm/contract/*", "tests/integration/bus-storm",
             "tests/integration/hang", "tests/unit/act/test-act-mover-live")
-# So that the same build gives the same disk, which the guest's clock can tell from another one.
+# Makes the same build give the same disk; the guest's clock could otherwise tell it from another one.
 DISK_ID = "6e756d61-706c-4163-a5a5-6c6162646973"
 DISK_TIME = 1767225600
 PRELOADED = pathlib.Path("tests/campaign/kill-at.so")
@@ -50,7 +50,8 @@ def libraries(program: pathlib.Path) -> dict[str, str]:
 
 
 def copy_program(source: pathlib.Path, target: pathlib.Path) -> None:
-    """A copy that is run by the dynamic linker beside its libraries. The path is shorter, so it fits where the old one was."""
+    """A copy that uses the dynamic linker beside its libraries. The path is shorter, so it fits in place of the old
+    one."""
     data = source.read_bytes()
     if b"/lab/lib\0" not in data:
         raise LabError(f"{source} was not built for the lab: configure with -Dvm=true")
@@ -59,7 +60,7 @@ def copy_program(source: pathlib.Path, target: pathlib.Path) -> None:
 
 
 def stage_jobs(cases, root: pathlib.Path) -> None:
-    """A directory for each job, in the order in which they run; guest/run.sh reads it. Without any it runs a shell."""
+    """A directory for each job, in the order in which they run; guest/run.sh reads it. Without jobs it runs a shell."""
     for number, case in enumerate(case for case in cases if case.command):
         job = root / "jobs" / f"{number:02}-{case.name}"
         job.mkdir(parents=True)
@@ -69,7 +70,7 @@ def stage_jobs(cases, root: pathlib.Path) -> None:
 
 
 def stage(build: pathlib.Path, info: dict, cases, packages: list[pathlib.Path], root: pathlib.Path) -> None:
-    """Lays /lab out in a directory."""
+    """Creates the content of /lab in a directory."""
     for name in ("bin", "lib", "packages"):
         (root / name).mkdir(parents=True)
     wanted: dict[str, str] = {}

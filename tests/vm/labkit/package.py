@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Debian packages of this tree for the release of a guest, built and checked with lintian in a root of that release.
 
-The root is Debian's own idea of one that packages are built in, with what packaging/debian/control asks for and nothing else, so a
-build dependency that nobody wrote down shows. It is kept as a tar file; so are the packages, for as long as what they are made
-of does not change.
+The root is Debian's own minimal build environment with the build dependencies of packaging/debian/control and nothing
+else, so an undeclared build dependency shows. It is kept as a tar file; so are the packages, as long as their sources
+do not change.
 """
 
 import fcntl
@@ -19,11 +19,11 @@ from . import IMAGES, SOURCE, LabError, Unavailable, image, note
 
 PACKAGES = SOURCE / "build-lab" / "packages"
 CONTROL = SOURCE / "packaging" / "debian" / "control"
-# The unit tests are left out: they are run elsewhere, and would double the time.
+# Unit tests are left out: they run elsewhere, and would double the time.
 PROFILE = "nocheck"
 
-# Unpacks root.tar and source.tar, builds, and leaves what was built in `out`. It runs in a mount namespace of its own, and what is
-# mounted in yet another one, so that it is gone before the tree is removed.
+# Unpacks root.tar and source.tar, builds, and leaves the result in `out`. It runs in a mount namespace of its own,
+# and mounts in another one, so that they are gone before the tree is removed.
 BUILD_SCRIPT = """
     set -eu
     export PATH="$PATH:/usr/sbin:/sbin"
@@ -53,7 +53,7 @@ BUILD_SCRIPT = """
 
 
 def sources() -> list[str]:
-    """The tree as it is now, without what git ignores."""
+    """The current tree, without what git ignores."""
     run = subprocess.run(["git", "-C", str(SOURCE), "ls-files", "-z", "--cached", "--others", "--exclude-standard"], capture_output=True, text=True, check=False)
     if run.returncode:
         raise Unavailable(f"git ls-files: {run.stderr.strip()}")
@@ -65,7 +65,7 @@ def digest(*parts: bytes) -> str:
 
 
 def source_hash(names: list[str]) -> str:
-    """Of what the packages are made of: tests are built into none."""
+    """A hash of what the packages are made of; no package contains tests."""
     return digest(BUILD_SCRIPT.encode(), *(part for name in names if not name.startswith("tests/")
                                            for part in (name.encode(), (SOURCE / name).read_bytes())))
 
@@ -83,7 +83,7 @@ def root_argv(suite: str, tar: pathlib.Path, control: pathlib.Path) -> list[str]
 
 
 def ensure_root(suite: str) -> pathlib.Path:
-    """The tar file of what packages are built in."""
+    """The tar file of the root in which packages are built."""
     recipe = " ".join(root_argv(suite, pathlib.Path("root.tar"), pathlib.Path("control")))
     tar = IMAGES / f"{suite}-build-{digest(recipe.encode(), CONTROL.read_bytes())}.tar"
     if tar.exists():
@@ -114,7 +114,7 @@ def build(suite: str, names: list[str], target: pathlib.Path) -> None:
         subprocess.run(["tar", "-C", str(SOURCE), "--owner=0", "--group=0", "--null", "-T", "-", "--transform=s,^,numaplace/,S",
                         "-cf", f"{name}/source.tar"], input=listed, check=True)
         options = f"{PROFILE} parallel={os.cpu_count()}"
-        # For root, in a namespace that goes with a build that is killed; for others, in one where they are root.
+        # For root, in a namespace that ends with a killed build; for others, in one where they are root.
         prefix = image.private([]) or [*image.as_owner(), "unshare", "--mount", "--pid", "--fork", "--kill-child", "--"]
         image.run_logged([*prefix, "sh", "-c", BUILD_SCRIPT, "sh", name, str(tar), options, PROFILE], log, LabError)
         for old in PACKAGES.glob(f"{suite}-{12 * '?'}"):
@@ -123,7 +123,7 @@ def build(suite: str, names: list[str], target: pathlib.Path) -> None:
 
 
 def ensure(suite: str) -> list[pathlib.Path]:
-    """The packages for a suite; builds them when something has changed, one process at a time."""
+    """The packages for a suite. Builds them when something has changed, one process at a time."""
     image.need_programs("mmdebstrap", "tar", "unshare", "git")
     for directory in (PACKAGES, IMAGES):
         directory.mkdir(parents=True, exist_ok=True)
@@ -137,6 +137,6 @@ def ensure(suite: str) -> list[pathlib.Path]:
 
 
 def lintian(suite: str) -> str:
-    """What lintian said of them, and which one it was."""
+    """The output of lintian, and its version."""
     text = (PACKAGES / f"{suite}.log").read_text(encoding="utf-8", errors="replace")
     return text[text.rindex("\nLintian v") + 1:].strip() if re.search(r"^Lintian v", text, re.MULTILINE) else ""

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What a job says: TAP, JSON results, and the lab's own first and last line."""
+"""The output of a job: TAP, JSON results, and the lab's own first and last line."""
 
 import re
 from dataclasses import dataclass, field
 
 BEGIN = "lab: begin"
 END = re.compile(r"^lab: end (\d+)$")
-# What a job left behind, a line each; the guest says it before the end (guest/run.sh).
+# What a job left behind, one per line; the guest prints it before the end (guest/run.sh).
 LEFT = "lab: left "
-# Of timeout(1), by which the guest ends a job at its limit.
+# Exit status of timeout(1), by which the guest ends a job at its limit.
 OVER = 124
 PLAN = re.compile(r"^1\.\.(\d+)\s*(#\s*skip\b.*)?$", re.IGNORECASE)
 POINT = re.compile(r"^(not )?ok\b(.*)$")
@@ -17,8 +17,8 @@ SKIP = re.compile(r"#\s*skip\b(.*)$", re.IGNORECASE)
 
 @dataclass
 class Output:
-    """Several programs may each print a plan: the sum of the plans is what must have been tested. The job may begin several
-    times, when the guest is booted again in between: `boots`."""
+    """Several programs may each print a plan: the sum of the plans is what must have been tested. The job may begin
+    several times, when the guest is booted again in between: `boots`."""
 
     boots: int = 1
     begins: int = 0
@@ -79,15 +79,15 @@ class Output:
 
 
 class Series:
-    """What the jobs of one guest say, one after the other. A job has the guest for itself until its end has come, so a line that
-    looks like the next one's beginning is its own."""
+    """The output of the jobs of one guest, one after the other. A job owns the guest's output until its end line, so
+    a line that looks like the beginning of the next job is its own."""
 
     def __init__(self, count: int, boots: int = 1):
         self.outputs = [Output(boots) for _ in range(count)]
         self.current = -1
 
     def feed(self, line: str) -> int | None:
-        """Returns the number of the job whose line it is."""
+        """Returns the number of the job to which the line belongs."""
         over = self.current < 0 or self.outputs[self.current].status is not None
         if over and line == BEGIN and self.current + 1 < len(self.outputs):
             self.current += 1

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Tours: cases that need the same guest and do not disturb each other, one after the other in one boot.
 
-A boot takes as long as a short case. What a case leaves behind is its own failure (guest/run.sh looks), so the next one meets the
-guest as the first did. When a guest dies under a case, those that had not begun get another guest.
+A boot takes as long as a short case. A case that leaves something behind fails (guest/run.sh checks), so the next one
+gets the guest as the first did. When a guest dies during a case, the cases that had not begun get another guest.
 """
 
 import json
@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from . import SUITES, USUAL_SUITES, LabError, guest, image, machine, note, pack, package, release, tap
 from .case import Case
 
-# A boot is repeated only when no job had begun: a job that ends its guest has failed. Under multi-threaded TCG (a shell) 6.12 oopses
-# in some boots while it patches its text, and may do so later, when something is switched on: nothing a job does makes it oops in that
-# way. A CPU that spins in the kernel may well be the job's doing.
+# A boot is repeated only when no job had begun: a job that ends its guest has failed. Under multi-threaded TCG (a
+# shell) 6.12 oopses in some boots while it patches its text, and may do so later, when something is switched on: no
+# job causes that oops. A CPU that spins in the kernel may well be caused by the job.
 RETRIES_MAX = 2
 EMULATED = re.compile(r"\bOops: int3: |\bint3: 0000 \[#1\]")
 
@@ -34,7 +34,8 @@ class Tour:
 
 @dataclass
 class Result:
-    """One case on one machine and suite. `problems` is empty when it passed. `logs` are its own, `guest_logs` the guest's."""
+    """One case on one machine and suite. `problems` is empty when it passed. `logs` are its own, `guest_logs` the
+    guest's."""
 
     name: str
     suite: str
@@ -57,11 +58,11 @@ class Result:
 
 
 def plan(cases: list[Case], suites: list[str] | None = None, machines: list[str] | None = None) -> list[Tour]:
-    """Every case on each of its suites and machines, in as few guests as will do."""
+    """Every case on each of its suites and machines, in as few guests as possible."""
     groups: dict[tuple, list[Case]] = {}
     for case in cases:
         for suite in SUITES:
-            # What is for a release is for its newer kernels, too.
+            # A case for a release is also for its newer kernels.
             if not {suite, release(suite)} & set(case.suites) or suite not in (suites or USUAL_SUITES):
                 continue
             for name in machines or case.machines:
@@ -110,8 +111,8 @@ def case_result(tour: Tour, case: Case, build: pathlib.Path, guest_logs: pathlib
 
 
 def run(tour: Tour, build: pathlib.Path, on_line=None) -> list[Result]:
-    """Runs all cases of a tour. The logs stay in BUILD/lab/SUITE-CASE[@MACHINE], the guest's in BUILD/lab/SUITE@MACHINE-CASE,
-    named after the first case in it."""
+    """Runs all cases of a tour. The logs stay in BUILD/lab/SUITE-CASE[@MACHINE], the guest's in
+    BUILD/lab/SUITE@MACHINE-CASE, named after the first case in it."""
     done: list[Result] = []
     while len(done) < len(tour.cases):
         rest = Tour(tour.suite, tour.machine, tour.cases[len(done):])

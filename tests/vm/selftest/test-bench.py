@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the placement benchmark computes on the host, without a guest."""
+"""The computations of the placement benchmark on the host, without a guest."""
 
 import argparse
 import json
@@ -89,7 +89,7 @@ class Windows(unittest.TestCase):
 
 
 class Series(unittest.TestCase):
-    """A sample every half second, 50 operations in each; `local` by sample."""
+    """A sample every half second, with 50 operations in each; `local` by sample."""
 
     def samples(self, *local: float | None, speed: int = 100) -> list:
         return [[i / 2, i * speed // 2, share] for i, share in enumerate(local)]
@@ -124,7 +124,7 @@ class Series(unittest.TestCase):
         samples = [list(sample) for sample in shares]
         self.assertEqual(series.phases(samples, 1.5, 6, 7), {"home": [1.5, 7.5], "evidence": [0.5, 2.5], "moving": [1, 5],
                                                              "steady": [3, 30], "tail": [1, 5]})
-        # Nobody gives homes; or one comes when memory is there.
+        # No placer gives homes; or a home comes when memory is there.
         self.assertEqual(series.phases(samples, None, 6, 7)["evidence"], [2, 10])
         self.assertEqual(series.phases(samples, 4, 6, 7)["home"], [2, 10])
         # What stays where it is.
@@ -158,7 +158,7 @@ class Programs(unittest.TestCase):
             self.assertLessEqual(set(names), set(programs.PROGRAMS))
 
     def test_threads(self):
-        """They fill the machine, but for the uneven ones, which are half as many again."""
+        """They fill the machine, except for the uneven ones, which have half as many threads again."""
         for name, words in (("numa01", ("--threads=4", "--processes=2")), ("numa02", ("--threads=8", "--processes=1")),
                             ("multi-heap", ("--threads=4", "--processes=2")), ("uneven-swap", ("--threads=6", "--swap"))):
             for word in words:
@@ -166,7 +166,7 @@ class Programs(unittest.TestCase):
         self.assertFalse([word for word in self.argv("ping-pong") if word.startswith(("--threads", "--sample"))])
 
     def test_order(self):
-        """Of those that visit lines."""
+        """For workloads that visit lines."""
         for name, expected in (("numa01", True), ("uneven-swap", True), ("stream", False), ("ping-pong", False)):
             self.assertEqual("--order=random" in self.argv(name), expected, name)
 
@@ -190,7 +190,7 @@ class Programs(unittest.TestCase):
                                  "rate_after_3s": 10, "rate_after_5s": 10})
         found = programs.figures({**result, "changes_s": [3.5, 6]})
         self.assertEqual((found["relocal90_s"], found["recovered_s"]), (2, 0.5))
-        # Nothing is known of the phase that no sample was taken in.
+        # A phase without a sample has no figures.
         self.assertIsNone(programs.figures({**result, "changes_s": [3.5, 6, 7]})["relocal90_s"])
 
     def test_figures_of_stalls(self):
@@ -256,7 +256,7 @@ class Rows(unittest.TestCase):
         self.assertEqual(bench.lost(bench.figures(row, hard, None)), "-, 2.90, -, 0.60, -")
 
     def test_throughput(self):
-        """Those that count for a time are as much slower as they did less."""
+        """Those that count for a fixed time are slower by as much as they did less."""
         row = bench.Row("uneven", "none", [run(20, operations=75, rate_after_3s=4, rate_after_5s=6, recovered_s=1)])
         hard = bench.Row("uneven", "hard", [run(20, operations=100, rate_after_3s=5, rate_after_5s=5, recovered_s=0)])
         found = bench.figures(row, hard, None)
@@ -288,7 +288,7 @@ class Rows(unittest.TestCase):
 
 class Keeping(unittest.TestCase):
     def test_kept(self):
-        """What went well is found again, under the same settings and for the same runs."""
+        """Successful results are found again, with the same settings and for the same runs."""
         pairs = bench.plan(["numa01"], ["none"], 0)
         with tempfile.TemporaryDirectory() as directory:
             args = argparse.Namespace(**dict.fromkeys(bench.SETTINGS, ""), keep=f"{directory}/kept", build=directory)
@@ -317,7 +317,7 @@ class Table(unittest.TestCase):
         lines = bench.table([bench.HEAD, *map(bench.table_row, (good, some, none))]).splitlines()
         self.assertEqual({line.count("|") for line in lines}, {lines[0].count("|")})
         self.assertEqual(len(lines), 5)
-        # Nobody has anything to say of others here.
+        # No row has figures about others here.
         self.assertNotIn("to hard", lines[0])
         self.assertNotIn("FAILED", lines[2])
         for word in ("3.00", "50.0%", "never"):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The lab tells what went wrong in a guest, shows the console's end, goes on with the next case, and leaves nothing behind.
+"""The lab reports what went wrong in a guest, shows the end of the console, continues with the next case, and leaves
+nothing behind.
 
 usage: test-lab.py BUILD. Exit status 77 where the lab cannot run.
 """
@@ -15,7 +16,7 @@ import unittest
 
 VM = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(sys.argv.pop(1)).resolve()
-# Far above what an emulated boot takes on a crowded machine; only a hang reaches it.
+# Far above the time of an emulated boot on a crowded machine; only a hang reaches it.
 DEADLINE_SEC = 300
 
 HEADING = re.compile(r"^(passed|failed|skipped): (\S+) \(")
@@ -47,7 +48,7 @@ def wait_until(what: str, predicate) -> None:
 
 
 class Verdicts(unittest.TestCase):
-    """One run of all cases; each test looks at one of them."""
+    """One run of all cases; each test examines one of them."""
 
     @classmethod
     def setUpClass(cls):
@@ -79,7 +80,7 @@ class Verdicts(unittest.TestCase):
         report = self.reports["bookworm/drift"]
         wrong = {line.split()[4] for line in report if line.startswith("  not ok")}
         self.assertLessEqual({"Calibration.test_local", "Calibration.test_instructions", "Calibration.test_streams", "Calibration.test_kernel"}, wrong)
-        # Both latencies are wrong by the same.
+        # Both latencies are wrong by the same factor.
         self.assertNotIn("Calibration.test_ratios", wrong)
         self.assertTrue([line for line in report if "(key='round_trip_near_nsec')" in line], report)
 
@@ -128,7 +129,7 @@ class Verdicts(unittest.TestCase):
 
 
 class Killed(unittest.TestCase):
-    """The guest goes with the program that started it, however that goes."""
+    """The guest ends with the program that started it, however that ends."""
 
     def begin(self) -> subprocess.Popen:
         argv = lab_argv("sleeps", "selftest/killed")

@@ -103,7 +103,7 @@ class Guests(unittest.TestCase):
             return guest.Guest(bare, machine.load("2x2"), disk, pathlib.Path("logs"), **options).argv()
 
     def test_clocks(self):
-        """CPUs that take turns, by a clock of instructions; that run in parallel, by the plugin's; or by the host's."""
+        """CPUs that take turns use a clock of instructions; parallel ones use the plugin's, or the host's."""
         argv = self.argv()
         self.assertEqual(argv[:3], ["newer", "-L", "data"])
         self.assertIn("shift=1,sleep=off", argv)
@@ -111,7 +111,7 @@ class Guests(unittest.TestCase):
         argv = self.argv(plugin="numacost.so,cpus=0:0:1:1")
         for word in ("tcg,thread=single", "shift=0,sleep=off", "base=2026-01-01,clock=vm", "numacost.so,cpus=0:0:1:1"):
             self.assertIn(word, argv)
-        # MWAIT is no way to be idle.
+        # MWAIT must not be used for idling.
         self.assertTrue(argv[argv.index("-cpu") + 1].endswith(",-monitor"))
         self.assertIn(" idle=halt", argv[argv.index("-append") + 1])
         argv = self.argv(by_host=True)
@@ -119,7 +119,8 @@ class Guests(unittest.TestCase):
         self.assertNotIn("-icount", argv)
 
     def test_limits_are_cpu_time(self):
-        """What the host does meanwhile is not in it: of this process, which works, and of one that sleeps."""
+        """Time of other work on the host is not counted: measured for this process, which works, and for one that
+        sleeps."""
         own = guest.Spent(os.getpid())
         while own.seconds() < 0.05:
             sum(range(10000))
