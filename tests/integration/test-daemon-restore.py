@@ -308,7 +308,7 @@ class AfterSuspension(lib.DaemonTest):
         return pid
 
     def test_births(self):
-        """No process is older than it is. A process created with the daemon's mask gets what its parent had; one
+        """No process is taken to be older than it is. A process created with the daemon's mask gets what its parent had; one
         pinned since then does not."""
         parent = self.parent()
         daemon = self.daemon(wrap=self.AHEAD).ready()
