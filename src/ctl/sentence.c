@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The daemon sends each reason as a name and as a sentence. This file adds the subject and the numbers, as
- * its log has them. */
+/* The daemon sends each reason as a name and as a sentence. This file adds the subject and the numbers, in
+ * the form of the daemon's log. */
 
 #include "ctl/sentence.h"
 

@@ -36,7 +36,7 @@ void survey_done(Survey *survey)
     *survey = (Survey){0};
 }
 
-/* Whether most of a process runs on nodes that are not in the kernel's node list. */
+/* Whether most of a process runs on nodes that are not in `list`, which the kernel wrote. */
 static bool runs_elsewhere(const Watch *w, const SurveyFinding *finding, const char *list)
 {
     CLEANUP_BITMAP hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
@@ -56,7 +56,8 @@ static bool runs_elsewhere(const Watch *w, const SurveyFinding *finding, const c
     return there * 2 < finding->facts.run;
 }
 
-/* Memory bound to nodes on which it hardly runs. A longer line is cut: a path may be that long. */
+/* Bytes bound to nodes on which it hardly runs. A line that does not fit `line` is cut: its path may be
+ * longer. */
 static uint64_t bound_bytes(const Watch *w, const SurveyFinding *finding)
 {
     char path[64], line[NUMA_MAPS_LINE];

@@ -240,7 +240,7 @@ static DiagnoseVerdict judge_distance(const DiagnoseFacts *facts, const Shares *
 
     if (MIN(ret->local, ret->local_least + BETTER_PERMILLE) >= LOCAL_PERMILLE)
         return DIAGNOSE_LOCAL;
-    /* It runs on several nodes, needs more than the node of its memory has, and draws on the memory of that
+    /* It runs on several nodes and needs more CPU time than one node has, but nearly all of its memory is on
      * one. */
     if (shares->memory_most * 1000.0 >= MOST_PERMILLE && shares->run_most * 1000.0 < MOST_PERMILLE &&
         facts->run + facts->wait > room) {

@@ -329,7 +329,7 @@ int watch_look(Watch *w, uint32_t seconds)
         if (r == 0 && i >= PROGRESS_TICKS && w->target->pid > 0 && !w->progress &&
             (i == PROGRESS_TICKS || w->progress_error == ESRCH))
             r = begin_progress(w);
-        /* A long tick does not shorten the next ones. */
+        /* After a long tick the next ones do not follow at once. */
         next = MAX(next + TICK_USEC, time_now_usec() + TICK_USEC / 2);
         sleep_until(next);
     }

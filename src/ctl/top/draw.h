@@ -38,7 +38,7 @@ typedef struct TopChoice {
 /* Lines needed to show everything. */
 unsigned top_rows(const TopSnapshot *snapshot);
 
-/* Columns needed at most to show everything. */
+/* Columns that are enough to show everything. */
 unsigned top_columns(const TopSnapshot *snapshot);
 
 /* Draws a frame. Corrects choices that are out of range. Returns 0 or -ENOMEM. */

@@ -57,7 +57,7 @@ static void print_policy(json_object *explanation)
                   view_string(explanation, "policy_path"));
 }
 
-/* How the home is enforced: masks always, and what is around them. */
+/* What confines the group besides its masks, or why nothing does. */
 static void print_means(json_object *explanation)
 {
     const char *means = view_string(explanation, "means"), *error = view_string(explanation, "means_error");

@@ -128,7 +128,7 @@ static void print_memory(json_object *status)
               human_span((uint64_t)number(status, "memory_longest_usec"), longest, sizeof(longest)));
 }
 
-/* The processor's counters, which show who waits for memory. */
+/* The processor's counters, which show what waits for memory. */
 static void print_counters(json_object *status)
 {
     const char *counters = view_string(status, "counters");

@@ -27,7 +27,7 @@ struct SimulateShared {
     atomic_uint_fast64_t next;   /* the next run to take */
     atomic_uint_fast64_t parts;  /* done, in all runs */
     atomic_uint_fast64_t n_done; /* runs */
-    atomic_uint_fast64_t failed; /* the run that failed first, or NO_FAILURE */
+    atomic_uint_fast64_t failed; /* the first run in time that failed, or NO_FAILURE */
     char message[ERROR_SIZE];
     int64_t values[];
 };
