@@ -57,7 +57,7 @@ typedef struct Machine {
     bool settling_hangs;   /* or setting the nice value hangs, */
     unsigned n_waiting;    /* threads that hang */
 
-    /* Counts of calls. */
+    /* What was called and moved. */
     unsigned n_moves, n_asks, n_migrates, n_settled;
     unsigned n_settled_on[MACHINE_NODES]; /* of n_settled, those on the CPUs of each node */
     size_t most_pages;                    /* in one move */

@@ -10,8 +10,8 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 
-/* A cgroup created inside begins with its parent's list, then ours. Whichever way the fence comes down, that
- * cgroup then has its parent's list; one with a list of its own keeps it. */
+/* A cgroup created inside a fence begins with its parent's list, which is ours. Whichever way the fence comes
+ * down, that cgroup has its parent's list afterwards; one with a list of its own keeps it. */
 static void test_below(void **state)
 {
     Tree *t = *state;

@@ -212,7 +212,9 @@ static void test_no_migrate(void **state)
     }
 }
 
-/* What ends a request */
+/*
+ * What ends a request
+ */
 
 static void test_gone(void **state)
 {

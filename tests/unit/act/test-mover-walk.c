@@ -193,7 +193,9 @@ static void test_no_mountinfo(void **state)
     assert_int_equal(f->account.refused_bytes[MOVER_REASON_FILE], 0x100000);
 }
 
-/* What is refused */
+/*
+ * What is refused
+ */
 
 static void test_pinned(void **state)
 {
@@ -313,7 +315,9 @@ static void test_no_memory(void **state)
     assert_int_equal(walk_refused(f), 0);
 }
 
-/* Random memory */
+/*
+ * Random memory
+ */
 
 /* Fills an area with pages on random nodes and with random flags; those of a huge page are the same. */
 static void fill_area(const WalkFixture *f, MachineArea *area, uint64_t *seed)

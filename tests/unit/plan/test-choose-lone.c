@@ -34,7 +34,8 @@ static size_t count_pools(const char *settings, uint64_t age_sec, bool rule)
     return n;
 }
 
-/* Two threads on a node of one CPU often wait for each other. Not before their average demand is known. */
+/* Two threads on a node of one CPU often wait for each other, so they share near nodes, once their average
+ * demand is known. */
 static void test_pool_of_ones(void **state)
 {
     assert_in_range(count_pools(AUTO, 6, true), 3, 6);

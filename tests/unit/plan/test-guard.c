@@ -25,7 +25,7 @@ static void test_cooldown(void **state)
     assert_int_equal(guard_cooldown(&cpu, &policy, 15999999, FIXTURE_TICK_USEC), 8);
     assert_int_equal(guard_cooldown(&cpu, &policy, 16000000, FIXTURE_TICK_USEC), 1);
 
-    /* As time: that many units. A unit is shorter the longer the lease was, but at least one tick. */
+    /* As time: that many units. A single one is shorter after a long lease, but at least one tick. */
     assert_int_equal(guard_cooldown_usec(&cpu, &policy, 60000000, FIXTURE_TICK_USEC), 16000000);
     cpu.cooldown_ticks = 1;
     assert_int_equal(guard_cooldown_usec(&cpu, &policy, 0, FIXTURE_TICK_USEC), 2000000);

@@ -208,7 +208,7 @@ static void test_squeezed_anyway(void **state)
     assert_stable(&in);
 }
 
-/* Six threads that pause a third of the time want four CPUs on average, and five as often as three. They get
+/* Six threads that pause a third of the time want four CPUs on average, but five as often as three. They get
  * more nodes than the average needs, if these have some of their memory. */
 static void test_pauses(void **state)
 {

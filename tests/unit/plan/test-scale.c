@@ -8,10 +8,10 @@
 #include "plan/planner.h"
 #include "sim/scenario/preset.h"
 
-/* Searches in vain. */
+/* Searches in vain */
 
 #define N_GROUPS  300
-#define N_THREADS 4 /* threads of each group; so many groups' searches fit into a tick */
+#define N_THREADS 4 /* of each group: a tick has searches for STEAL_SEARCHES_MAX / N_THREADS groups */
 
 /* Small groups that share a home of 8 CPUs, and all wait; those with larger PIDs wait less. The idle CPUs are
  * cooling down, and a group skips one pass after each one in vain. */
@@ -76,7 +76,7 @@ static void test_searches_go_round(void **state)
     assert_int_equal(fixture_action(&f, PLAN_KIND_LEND, 0)->subject.pid, 10 * N_GROUPS);
 }
 
-/* The order of filling (I12). */
+/* The order of filling (I12) */
 
 #define N_PROCESSES         200
 #define THREADS_PER_PROCESS 50

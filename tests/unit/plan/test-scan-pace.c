@@ -246,7 +246,9 @@ static void test_moved(void **state)
     assert_int_equal(scan_pace_usec(&pace), SCAN_PACE_FIRST_USEC);
 }
 
-/* What a round shows */
+/*
+ * What a round shows
+ */
 
 static void touch_block(pid_t tid, uint64_t block)
 {
