@@ -93,14 +93,14 @@ static int open_xml(hwloc_topology_t hwloc, const char *path, char **ret_buf, ch
     if (r < 0)
         return format_error(ret_error, r, "%s cannot be read: %s.", path, strerror(-r));
     if (len == 0)
-        return format_error(ret_error, -EINVAL, "%s is empty; an hwloc XML file was expected.", path);
+        return format_error(ret_error, -EINVAL, "%s is empty; expected an hwloc XML file.", path);
     if (memchr(*ret_buf, '\0', len) || len > INT32_MAX - 1)
         return format_error(ret_error, -EINVAL, "%s is not an hwloc XML file.", path);
     r = is_loadable(*ret_buf, len);
     if (r < 0)
-        return format_error(ret_error, r, "%s cannot be tried in another process: %s.", path, strerror(-r));
+        return format_error(ret_error, r, "%s cannot be tested in a child process: %s.", path, strerror(-r));
     if (r == 0)
-        return format_error(ret_error, -EINVAL, "hwloc cannot make a topology of %s.", path);
+        return format_error(ret_error, -EINVAL, "hwloc cannot load %s.", path);
     return hwloc_topology_set_xmlbuffer(hwloc, *ret_buf, (int)len + 1) < 0 ? -ENOMEM : 0;
 }
 
@@ -210,14 +210,15 @@ static int load(Topology *topology, const TopologyOptions *options, Synthetic *s
         return r;
     live = topology->origin == TOPOLOGY_ORIGIN_LIVE;
     if (hwloc_topology_load(hwloc) < 0)
-        return format_error(ret_error, live ? -EIO : -EINVAL, "hwloc cannot make a topology of %.200s.",
+        return format_error(ret_error, live ? -EIO : -EINVAL, "hwloc cannot load %.200s.",
                             live ? "this machine" : topology->source);
     /* HWLOC_XMLFILE and similar variables make hwloc read another machine, which must not be used to place
      * tasks here. */
     if (live && !hwloc_topology_is_thissystem(hwloc))
         return format_error(
             ret_error, -EINVAL,
-            "The environment (HWLOC_XMLFILE, HWLOC_SYNTHETIC or HWLOC_FSROOT) hides this machine.");
+            "hwloc does not read this machine: a variable such as HWLOC_XMLFILE, HWLOC_SYNTHETIC or "
+            "HWLOC_FSROOT is set.");
 
     r = import_hwloc(topology, hwloc, live && !options->whole_machine, ret_error);
     if (r < 0)
@@ -246,7 +247,7 @@ int topology_load(const TopologyOptions *options, Topology **ret, char **ret_err
     synthetic_done(&synthetic);
     if (r < 0) {
         if (!error)
-            error = strdup(r == -ENOMEM ? "Memory is out." : "The machine cannot be read.");
+            error = strdup(r == -ENOMEM ? "Out of memory." : "The machine cannot be read.");
         *ret_error = error;
         return r;
     }

@@ -128,8 +128,8 @@ static int check_loops(Check *check)
         if (product == 0 || product > CPUS_MAX || step == 0 || step > CPUS_MAX || n >= LOOPS_MAX)
             return format_error(
                 check->ret_error, -EINVAL,
-                "The loops of indexes= in the synthetic description go through no or more than "
-                "%llu indexes.",
+                "The loops of indexes= in the synthetic description must have steps of at least 1 and cover "
+                "1 to %llu indexes.",
                 CPUS_MAX);
         if (*check->at != ':')
             return 0;
@@ -147,7 +147,7 @@ static int check_types(Check *check)
         for (uint32_t i = 0; len > 0 && i < check->n_names; i++)
             found |= check->names[i].len == len && strncasecmp(check->names[i].text, check->at, len) == 0;
         if (!found)
-            return expected(check, "the type of a level before");
+            return expected(check, "the type of an earlier level");
         check->at += len;
         if (*check->at != ':')
             return 0;
@@ -197,8 +197,8 @@ static int check_size(const Check *check)
     if (check->n_compare * words > WORK_MAX)
         return format_error(
             check->ret_error, -EINVAL,
-            "The synthetic description has too many objects side by side: expected more levels "
-            "above them, or fewer CPUs.");
+            "The synthetic description has too many objects on one level: expected more levels above them, "
+            "or fewer CPUs.");
     return 0;
 }
 

@@ -35,10 +35,9 @@ static int parse_matrix(const char *text, Synthetic *synthetic, char **ret_error
         uint32_t value;
 
         if (parse_one(text, len, &value) < 0 || value < DISTANCE_LOCAL || value > DISTANCE_MAX)
-            return format_error(
-                ret_error, -EINVAL,
-                "distances= expects numbers from 10 to 255 with commas between, not \"%.*s\".",
-                (int)MIN(len, (size_t)32), text);
+            return format_error(ret_error, -EINVAL,
+                                "distances= expects comma-separated numbers from 10 to 255, not \"%.*s\".",
+                                (int)MIN(len, (size_t)32), text);
         if (synthetic->n_distances >= DISTANCES_MAX)
             return format_error(ret_error, -EINVAL, "distances= lists more than %zu numbers.", DISTANCES_MAX);
         if (APPEND(synthetic->distances, capacity, synthetic->n_distances, value) < 0)

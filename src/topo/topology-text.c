@@ -140,7 +140,7 @@ static int read_cpu(RecordReader *reader, TopologyDraft *draft)
     if (row.cpu.i < (int32_t)t->cpu_limit || row.cpu.i > (int32_t)PARSE_CPU_MAX)
         return record_expected(reader, "CPUs in ascending order, up to %u", PARSE_CPU_MAX);
     if (row.node.i < 0 || row.node.i >= (int32_t)t->n_nodes)
-        return record_expected(reader, "node= one of the %u nodes before", t->n_nodes);
+        return record_expected(reader, "node= one of the %u nodes listed above", t->n_nodes);
     /* LLCs and cores are numbered in the order of their lowest CPU, so a new one has the next number. */
     if (row.llc.i < 0 || row.llc.i > (int32_t)draft->n_llcs || row.core.i < 0 ||
         row.core.i > (int32_t)t->n_cores)

@@ -79,9 +79,9 @@ static void test_synthetic_hazards(void **state)
     check_synthetic("core:2pu:2", "expected a number");
 
     /* too large */
-    check_synthetic("pu:16384", "too many objects side by side");
-    check_synthetic("group:4000 group:1 group:1 group:1 pu:1", "too many objects side by side");
-    check_synthetic("pu:4000(indexes=65535)", "too many objects side by side");
+    check_synthetic("pu:16384", "too many objects on one level");
+    check_synthetic("group:4000 group:1 group:1 group:1 pu:1", "too many objects on one level");
+    check_synthetic("pu:4000(indexes=65535)", "too many objects on one level");
     check_synthetic("pu:2(indexes=4294967295,0)", "index above 65535");
     check_synthetic("pu:2(indexes=99999999999999999999999,0)", "index above 65535");
     assert_non_null(deep);
@@ -95,8 +95,8 @@ static void test_synthetic_hazards(void **state)
                     "loops of indexes=");
     check_synthetic("pu:2(indexes=0*2)", "loops of indexes=");
     check_synthetic("pu:2(indexes=2:1)", "expected '*' and a number");
-    check_synthetic("pack:2(indexes=core) core:2 pu:2", "expected the type of a level before");
-    check_synthetic("pack:2 pu:2(indexes=pack:)", "expected the type of a level before");
+    check_synthetic("pack:2(indexes=core) core:2 pu:2", "expected the type of an earlier level");
+    check_synthetic("pack:2 pu:2(indexes=pack:)", "expected the type of an earlier level");
 }
 
 /* The largest machines are not refused. */
@@ -170,10 +170,10 @@ static void test_xml(void **state)
     static const char torn[] = "<topologyversion=\"2.0";
 
     check_xml("", 0, -EINVAL, "is empty");
-    check_xml("garbage", 7, -EINVAL, "hwloc cannot make a topology of");
-    check_xml(torn, sizeof(torn) - 1, -EINVAL, "hwloc cannot make a topology of");
-    check_xml(object, sizeof(object) - 1, -EINVAL, "hwloc cannot make a topology of");
-    check_xml(other, sizeof(other) - 1, -EINVAL, "hwloc cannot make a topology of");
+    check_xml("garbage", 7, -EINVAL, "hwloc cannot load");
+    check_xml(torn, sizeof(torn) - 1, -EINVAL, "hwloc cannot load");
+    check_xml(object, sizeof(object) - 1, -EINVAL, "hwloc cannot load");
+    check_xml(other, sizeof(other) - 1, -EINVAL, "hwloc cannot load");
     check_xml(binary, sizeof(binary) - 1, -EINVAL, "is not an hwloc XML file");
 }
 
@@ -205,7 +205,7 @@ static void test_xml_unreadable(void **state)
 static void test_environment(void **state)
 {
     assert_int_equal(setenv("HWLOC_SYNTHETIC", "numa:2 pu:2", 1), 0);
-    check_refused(&(TopologyOptions){0}, -EINVAL, "hides this machine");
+    check_refused(&(TopologyOptions){0}, -EINVAL, "does not read this machine");
     assert_int_equal(unsetenv("HWLOC_SYNTHETIC"), 0);
 }
 
