@@ -342,7 +342,7 @@ static int build_workload(Engine *e, size_t index, char **ret_error)
     if (!own)
         return -ENOMEM;
     if (hwloc_bitmap_iszero(own))
-        return format_error(ret_error, -EINVAL, "workload %s: there is no CPU its threads may use", w->name);
+        return format_error(ret_error, -EINVAL, "workload %s: its threads may not use any CPU", w->name);
     e->tallies[index].n_alive = w->n_processes * w->n_threads;
     for (uint32_t i = 0; i < w->n_processes; i++) {
         add_family(e, w, index, cpuset, own, start);

@@ -83,7 +83,7 @@ static int take_metric(ExpectParser *p, SimExpect *e)
     if (open[n - 1] != ')')
         return expected(p, "expected METRIC or METRIC(WORKLOAD), not: %s", word);
     if (sim_metric_is_machine(e->metric))
-        return expected(p, "expected no workload behind %s, which is of the machine", name);
+        return expected(p, "expected no (WORKLOAD) after %s, which is a metric of the machine only", name);
     workload = strndup(open + 1, n - 2);
     return workload ? take_workload(p, workload, e) : -ENOMEM;
 }

@@ -42,7 +42,7 @@ static const SimPreset presets[] = {
      .near = 12, .far = 32},
     {"numa-core-4x8", "4 nodes of 8 CPUs: numa/core v18, Ingo Molnar, 2012",
      "pack:4 " NUMA " l3:1 core:8 pu:1", 4, .far = 20},
-    {"large-16x64", "16 nodes of 64 CPUs, 1,024 CPUs: no text's, for questions of scale",
+    {"large-16x64", "16 nodes of 64 CPUs, 1,024 CPUs: from no text; for questions of scale",
      "pack:16 " NUMA " l3:4 core:8 " SMT, 16, .block = 4, .near = 20, .far = 30},
     /* From tests/vm/machines; a QEMU socket is one last-level cache. */
     {"lab-2x2", "The lab's guest 2x2: 2 nodes of 2 CPUs", "pack:2 [numa(memory=1GiB)] l3:1 core:2 pu:1", 2,
@@ -104,7 +104,7 @@ int preset_load(const SimPreset *preset, Topology **ret, char **ret_error)
     CLEANUP_FREE char *synthetic = preset_describe(preset);
 
     if (!synthetic) {
-        *ret_error = strdup("Memory is out.");
+        *ret_error = strdup("Out of memory.");
         return -ENOMEM;
     }
     return topology_load(&(TopologyOptions){.synthetic = synthetic}, ret, ret_error);

@@ -123,7 +123,7 @@ static int nodes_to_cpus(ScenarioDraft *d, const WorkloadDraft *w, const char *k
         NodeIx node = topology_node_by_os(topology, (unsigned)id);
 
         if (node.i < 0)
-            DRAFT_ERROR(d, w->line, "%s= of workload %s names a node the machine has not: %d", key,
+            DRAFT_ERROR(d, w->line, "%s= of workload %s names node %d, which the machine does not have", key,
                         w->value.name, id);
         else if (hwloc_bitmap_or(cpus, cpus, topology->nodes[node.i].cpus) < 0)
             return -ENOMEM;
@@ -140,7 +140,7 @@ static void check_mask(ScenarioDraft *d, const WorkloadDraft *w, const char *key
 
     if (mask && (!hwloc_bitmap_intersects(mask, d->spec->topology->all_cpus) ||
                  (v->cpuset && !hwloc_bitmap_intersects(mask, v->cpuset))))
-        DRAFT_ERROR(d, w->line, "%s= of workload %s leaves none of the CPUs the machine and its cpuset have",
+        DRAFT_ERROR(d, w->line, "%s= of workload %s includes no CPU of the machine, or none of its cpuset",
                     key, v->name);
 }
 
@@ -183,7 +183,8 @@ static void check_rhythm(ScenarioDraft *d, const WorkloadDraft *w)
                     "expected no SleepSec= for workload %s, whose threads sleep until they are woken",
                     v->name);
     if (v->wake != SIM_WAKE_NONE && v->n_threads % 2 != 0)
-        DRAFT_ERROR(d, w->line, "expected an even number of Threads= for workload %s, which wake each other",
+        DRAFT_ERROR(d, w->line,
+                    "expected an even number of Threads= for workload %s, whose threads wake each other",
                     v->name);
 }
 

@@ -75,8 +75,9 @@ static int bad_name(ScenarioDraft *d, unsigned line, const char *what, const cha
 {
     return DRAFT_REFUSE(
         d, line,
-        "expected as the name of a %s 1 to %u letters, digits and .-_@:+, the first a letter or digit, not: %s",
-        what, SIM_NAME_MAX, name);
+        "expected a name of 1 to %u letters, digits and .-_@:+, starting with a letter or digit, for a %s, "
+        "not: %s",
+        SIM_NAME_MAX, what, name);
 }
 
 static int limit_passed(ScenarioDraft *d, unsigned line, const char *what, unsigned limit)
@@ -86,8 +87,8 @@ static int limit_passed(ScenarioDraft *d, unsigned line, const char *what, unsig
 
 static int named_already(ScenarioDraft *d, unsigned line, const char *what, unsigned before, const char *name)
 {
-    return DRAFT_REFUSE(d, line, "expected a new name: a %s has it already, in line %u: %s", what, before,
-                        name);
+    return DRAFT_REFUSE(d, line, "expected a new name: the %s in line %u already has this one: %s", what,
+                        before, name);
 }
 
 static int begin_workload(Reader *r, const char *name, unsigned line)
@@ -180,7 +181,7 @@ static int begin_policy(Reader *r, const char *argument, unsigned line)
     if (!name)
         return -ENOMEM;
     if (!policy_name_valid(name) || !strcmp(name, "none"))
-        return bad_name(d, line, "policy (which cannot be none)", name);
+        return bad_name(d, line, "policy (other than none)", name);
     r->policy_section = find_policy_section(section);
     if (!r->policy_section)
         return DRAFT_REFUSE(
@@ -246,7 +247,7 @@ static int on_section(void *userdata, const char *section, const char *file, uns
     if (kind == SECTION_MAX || (section_rows[kind].once && *argument))
         return DRAFT_REFUSE(&r->draft, line, "expected " SECTIONS_EXPECTED ", not: [%s]", section);
     if (section_rows[kind].once && r->once[kind])
-        return DRAFT_REFUSE(&r->draft, line, "expected [%s] once, it is in line %u already", section,
+        return DRAFT_REFUSE(&r->draft, line, "expected [%s] only once; line %u already has it", section,
                             r->once[kind]);
     r->once[kind] = line;
     switch (kind) {
@@ -307,7 +308,7 @@ static int read_key(Reader *r, const char *name, const char *value, unsigned lin
                             section_rows[r->kind].name, name);
     bit = 1ULL << (key - sim_scenario_keys);
     if (r->set & bit)
-        return DRAFT_REFUSE(d, line, "expected %s= once in this section", name);
+        return DRAFT_REFUSE(d, line, "expected %s= only once in this section", name);
     r->set |= bit;
     if (r->kind == SECTION_WORKLOAD)
         d->workloads[d->n_workloads - 1].set = r->set;
@@ -340,7 +341,7 @@ static int read_policy_key(Reader *r, const char *name, const char *value, unsig
         uint64_t bit = 1ULL << (key - policy_keys - policy_n_match_keys);
 
         if (p->set & bit)
-            return DRAFT_REFUSE(&r->draft, line, "expected %s= once in policy %s", name, p->name);
+            return DRAFT_REFUSE(&r->draft, line, "expected %s= only once in policy %s", name, p->name);
         p->set |= bit;
     }
     return asprintf(&text, "%s=%s\n", name, value) < 0 ? -ENOMEM : add_policy_line(r, text, line);
