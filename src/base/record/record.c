@@ -89,7 +89,7 @@ int record_next(RecordReader *reader)
             return 0;
         reader->line++;
         if (!printable(line))
-            return record_expected(reader, "printable ASCII, with other bytes in quotes as \\xNN");
+            return record_expected(reader, "printable ASCII; write other bytes as \\xNN inside quotes");
         line += strspn(line, " ");
     } while (!*line || *line == '#');
 
@@ -165,7 +165,7 @@ static int cut_value(RecordReader *reader, RecordValue *ret)
         ret->text++;
         end = unquote(ret->text);
         if (!end || (*end && *end != ' '))
-            return record_expected(reader, "%s=\"...\" with other bytes as \\xNN", ret->key);
+            return record_expected(reader, "%s=\"...\", with special characters written as \\xNN", ret->key);
     } else {
         end = ret->text + strcspn(ret->text, " ");
     }
@@ -182,7 +182,7 @@ static int charge_pool(RecordReader *reader, size_t before, size_t bytes)
     if (intern_pool_size(reader->pool) > before)
         reader->pool_bytes += bytes + 200;
     if (reader->pool_bytes > RECORD_POOL_MAX)
-        return record_expected(reader, "fewer different strings and sets, at most %lu bytes in all",
+        return record_expected(reader, "distinct strings and sets of at most %lu bytes in total",
                                RECORD_POOL_MAX);
     return 0;
 }
@@ -233,7 +233,7 @@ static int read_numbers(RecordReader *reader, const RecordValue *value, bool wid
         uint64_t v;
 
         if (ret->n == RECORD_LIST_MAX || parse_u64(word, &v) < 0 || (!wide && v > UINT32_MAX))
-            return record_expected(reader, "%s= at most %u numbers with commas between them, not \"%.40s\"",
+            return record_expected(reader, "%s= at most %u comma-separated numbers, not \"%.40s\"",
                                    value->key, RECORD_LIST_MAX, word);
         if (!util_grow(&ret->values, &ret->capacity, ret->n + 1, wide ? sizeof(uint64_t) : sizeof(uint32_t)))
             return -ENOMEM;
@@ -421,9 +421,9 @@ int record_read(RecordReader *reader, const RecordField *fields, size_t n, void 
             break;
         at = find_field(fields, n, value.key, at);
         if (at == n)
-            return record_expected(reader, "a key that %s has, not %.40s=", reader->kind, value.key);
+            return record_expected(reader, "a key of \"%s\", not %.40s=", reader->kind, value.key);
         if (seen & 1ULL << at)
-            return record_expected(reader, "%s= only once", value.key);
+            return record_expected(reader, "%s= at most once per line", value.key);
         seen |= 1ULL << at;
         r = read_value(reader, &fields[at], &value, (char *)object + fields[at].offset);
         if (r < 0)

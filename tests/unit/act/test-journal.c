@@ -289,7 +289,7 @@ static void test_nul_line(void **state)
     static const char text[] = HEADER "process pid=1\0 start\n" BODY;
 
     assert_corrupt(*state, text, sizeof(text) - 1,
-                   "2: expected printable ASCII, with other bytes in quotes as \\xNN", 3);
+                   "2: expected printable ASCII; write other bytes as \\xNN inside quotes", 3);
 }
 
 static void test_too_large(void **state)
