@@ -124,7 +124,7 @@ static int parse_entry(Parser *p, char *s, size_t len)
     value_len = len - (size_t)(equals + 1 - s);
     value = strip(equals + 1, &value_len);
     if (key_len == 0)
-        return REFUSE(p, "expected a key in front of the equals sign");
+        return REFUSE(p, "expected a key before the equals sign");
     if (!p->section)
         return REFUSE(p, "expected a section such as [%s] before the first key, found: %s",
                       p->handler->example, s);
@@ -238,7 +238,7 @@ static int read_file(const char *path, char **ret, size_t *ret_len, const char *
     r = st.st_size > (off_t)CONF_FILE_MAX ? -EFBIG : root_read_fd(fd, CONF_FILE_MAX, ret, ret_len);
     if (r == 0 || r == -ENOMEM)
         return r;
-    *ret_why = r == -EFBIG ? "it is larger than 1 MB, which no configuration file is" : strerror(-r);
+    *ret_why = r == -EFBIG ? "it is larger than 1 MB, the limit for configuration files" : strerror(-r);
     return -EBADMSG;
 }
 

@@ -233,7 +233,7 @@ static void warn_nowhere(const char *const *directories, ConfReport *report)
             return;
     for (size_t i = 0; directories[i]; i++)
         conf_report_add(report, CONF_SEVERITY_WARNING, directories[i], 0,
-                        "there is no such directory, so no files come from it");
+                        "there is no such directory, so no files are read from it");
 }
 
 int conf_search(const char *const *directories, const char *suffix, ConfFiles *ret, ConfReport *report)

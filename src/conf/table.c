@@ -26,7 +26,7 @@ void conf_table_warn_again(const ConfKey *key, unsigned before, const char *file
 {
     if (before > 0)
         conf_report_add(report, CONF_SEVERITY_WARNING, file, line,
-                        "%s= was set in line %u already; this one counts", key->name, before);
+                        "%s= was already set in line %u; the later value is used", key->name, before);
 }
 
 bool conf_table_has_section(const ConfKey *table, size_t n, const char *section)
@@ -99,7 +99,7 @@ int conf_key_apply(const ConfKey *key, void *object, const char *value, const ch
     if (r == 0 || r == -ENOMEM)
         return r;
     conf_report_add(report, CONF_SEVERITY_ERROR, file, line, "%s= takes %s, not: %s%s", key->name,
-                    key->expected, value, strstr(value, " #") ? " (a comment has a line of its own)" : "");
+                    key->expected, value, strstr(value, " #") ? " (comments need a line of their own)" : "");
     return -EBADMSG;
 }
 

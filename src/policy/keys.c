@@ -97,11 +97,13 @@ const ConfKey policy_keys[] = {
     {"Placement", "MinResidencySec", conf_parse_span, &range_span, FIELD(min_residency_usec), "1s", SPAN,
      NULL},
     {"Placement", "MinGainPermille", conf_parse_u32, &range_permille, FIELD(min_gain_permille), "30",
-     "a number from 0 to 1000", "less is noise, and moving costs more (P6)"}, /* SMALLIMP (P6) */
+     "a number from 0 to 1000",
+     "a smaller gain is noise, and moving costs more (P6, migrate and swap)"}, /* SMALLIMP (P6) */
     {"Placement", "AllowedImbalance", conf_parse_auto, &range_cpus, FIELD(allowed_imbalance), "auto",
-     "auto or a number of CPUs up to 65536", "it follows from the caches and nodes of the machine (P5)"},
+     "auto or a number of CPUs up to 65536",
+     "it follows from the caches and nodes of the machine (P5, imbalance)"},
     {"Placement", "PingPongSec", conf_parse_span, &range_span, FIELD(ping_pong_usec), "1min", SPAN,
-     "whoever goes back and forth in less is not helped by moving"},
+     "threads that go back and forth faster gain nothing from moving"},
 
     {"Steal", "Steal", conf_parse_bool, NULL, FIELD(steal), "yes", BOOL, NULL},
     {"Steal", "Scope", conf_parse_enum, policy_scope_names, FIELD(scope), "machine",
@@ -111,40 +113,42 @@ const ConfKey policy_keys[] = {
     {"Steal", "MaxDistance", conf_parse_u32, &range_distance, FIELD(max_distance), "30",
      "a distance from 10 to 254", NULL}, /* node_reclaim_distance (P3) */
     {"Steal", "WaitPermille", conf_parse_u32, &range_wait, FIELD(wait_permille), "250",
-     "a number from 1 to 1000", "a CPU on which threads wait for a quarter of the time is overloaded (P1)"},
+     "a number from 1 to 1000",
+     "a CPU on which threads wait for a quarter of the time is overloaded (P1, overload map)"},
     /* 10 us of idle time to a cost of 1 us. */
     {"Steal", "IdleCostRatio", conf_parse_u32, &range_ratio, FIELD(idle_cost_ratio), "10",
      "a number from 1 to 1000000",
-     "the kernel, too, looks for work only where idle time is long against what it costs (P2)"},
+     "the kernel, too, looks for work only where the idle time is long compared with the cost (P2, "
+     "stealing)"},
     /* Long compared with a tick, so that renewing costs nothing; short compared with a change of load. */
     {"Steal", "LeaseSec", conf_parse_span, &range_lease, FIELD(lease_usec), "30s",
      "a time span such as 30s, from 1s to 1d", NULL},
 
     {"Memory", "Follow", conf_parse_bool, NULL, FIELD(follow), "yes", BOOL, NULL},
     {"Memory", "EvenOut", conf_parse_bool, NULL, FIELD(even_out), "yes", BOOL,
-     "what a process on several nodes has is mostly used on all of them (P17)"},
+     "the memory of a process on several nodes is mostly used on all of them (P17, interleaving)"},
     {"Memory", "Evidence", conf_parse_enum, policy_evidence_names, FIELD(evidence), "auto",
      "auto, write, kernel or residency", NULL},
     {"Memory", "RateLimit", conf_parse_bytes, &range_rate, FIELD(rate_limit_bytes), "0",
      "bytes per second such as 1280M, at most 1024T, 0 for no limit", NULL}, /* P20 */
     {"Memory", "ForceComplete", conf_parse_bool, NULL, FIELD(force_complete), "yes", BOOL,
-     "what is never looked at would never be found (P9)"}, /* P9 */
+     "memory that is never scanned would never be found (P9, complete scans)"}, /* P9 */
     {"Memory", "TwoStage", conf_parse_bool, NULL, FIELD(two_stage), "yes", BOOL,
-     "one sample tells too little (P13)"}, /* P13 */
+     "one sample says too little (P13, page filter)"}, /* P13 */
     /* Room for allocations while pages move (P19). */
     {"Memory", "HeadroomPercent", conf_parse_u32, &range_headroom, FIELD(headroom_percent), "10",
      "a number from 0 to 90", NULL},
     {"Memory", "ScanMinSec", conf_parse_span, &range_scan, FIELD(scan_min_usec), "1s",
      "a time span from 100ms to 1h",
-     "the pace follows from what is found and what it costs (P8)"}, /* scan_period_min_ms (P8) */
+     "the pace follows from what is found and what it costs (P8, scan pacing)"}, /* scan_period_min_ms (P8) */
     {"Memory", "ScanMaxSec", conf_parse_span, &range_scan, FIELD(scan_max_usec), "1min",
      "a time span from 100ms to 1h",
-     "the pace follows from what is found and what it costs (P8)"}, /* scan_period_max_ms (P8) */
+     "the pace follows from what is found and what it costs (P8, scan pacing)"}, /* scan_period_max_ms (P8) */
     {"Memory", "ScanSize", conf_parse_bytes, &range_scan_size, FIELD(scan_size_bytes), "256M",
      "a size from 1M to 1T",
-     "the pace follows from what is found and what it costs (P8)"}, /* scan_size_mb (P8) */
+     "the pace follows from what is found and what it costs (P8, scan pacing)"}, /* scan_size_mb (P8) */
     {"Memory", "ScanFeedback", conf_parse_bool, NULL, FIELD(scan_feedback), "yes", BOOL,
-     "who has converged need not be looked at as much (P16)"}, /* P16 */
+     "converged memory needs less scanning (P16, strength)"}, /* P16 */
     /* "some" of memory.pressure: memory is not moved while a tenth of the time is spent waiting for it
      * (P19). */
     {"Memory", "MaxPressure", conf_parse_permille, &range_permille, FIELD(max_pressure_permille), "10%",
@@ -156,9 +160,10 @@ const ConfKey policy_keys[] = {
     {"Limits", "CrossNodeBurst", conf_parse_auto, &range_moves, FIELD(cross_node_burst), "auto",
      "auto or a number from 1 to 100000", "four seconds of CrossNodeMovesPerSec= (I4)"},
     {"Limits", "NiceTries", conf_parse_u32, &range_tries, FIELD(nice_tries), "2", "a number up to 1000",
-     "as the kernel has it between nodes (P7)"}, /* cache_nice_tries of a NUMA domain (P7) */
+     "as in the kernel between nodes (P7, guards)"}, /* cache_nice_tries of a NUMA domain (P7) */
     {"Limits", "BackoffMax", conf_parse_u32, &range_backoff, FIELD(backoff_max), "32",
-     "a number of ticks up to 1024", "longer, and a change of load would go unseen (P7)"}, /* P7 */
+     "a number of ticks up to 1024",
+     "with a longer one, a change of load would go unseen (P7, guards)"}, /* P7 */
 };
 
 const size_t policy_n_keys = ARRAY_SIZE(policy_keys);

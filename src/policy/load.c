@@ -225,7 +225,7 @@ static int read_policy(const char *name, const ConfFile *file, const char *text,
     if (!policy_name_valid(name)) {
         conf_report_add(
             report, CONF_SEVERITY_ERROR, file->path, 0,
-            "a policy's name is 1 to %u letters, digits and .-_@:+, and begins with a letter or digit",
+            "a policy's name is 1 to %u letters, digits and .-_@:+, starting with a letter or digit",
             POLICY_NAME_MAX);
         return -EBADMSG;
     }

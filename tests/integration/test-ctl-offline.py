@@ -363,7 +363,7 @@ class Policies(ctllib.CtlTest):
         self.assertEqual(out, [f"{path}:5: User=nobody-here: this machine has no user of that name", "1 file, 0 errors, 1 warning"])
         self.assertEqual(self.ctl("policy", "verify", str(path), "--synthetic=numa:2 pu:2"), "1 file, 0 errors, 0 warnings\n")
         path.write_text("[Match]\nComm=x\n[Steal]\nSteal=no # never\n", encoding="ascii")
-        self.assertIn("not: no # never (a comment has a line of its own)", self.ctl("policy", "verify", str(path), code=1))
+        self.assertIn("not: no # never (comments need a line of their own)", self.ctl("policy", "verify", str(path), code=1))
 
     def test_match_later(self):
         (self.dir / "05-large.policy").write_text("[Match]\nComm=app\nMinMemory=1G\n", encoding="ascii")

@@ -111,7 +111,7 @@ static void test_wrong_lines(void **state)
     bad("k=v\n[A]\nl=w\n", "[A]2 A:l=<w>3 ",
         "error f:1: expected a section such as [Match] before the first key, found: k=v\n");
     bad("[A]\nfoo\nk=v\n", "[A]1 A:k=<v>3 ", "error f:2: expected Key=value or [Section], found: foo\n");
-    bad("[A]\n =v\n", "[A]1 ", "error f:2: expected a key in front of the equals sign\n");
+    bad("[A]\n =v\n", "[A]1 ", "error f:2: expected a key before the equals sign\n");
     bad("[A\nk=v\n", "",
         "error f:1: expected a section such as [Match], found: [A\n"
         "error f:2: expected a section such as [Match] before the first key, found: k=v\n");
@@ -284,7 +284,7 @@ static void test_bad_files(void **state)
         {"directory", "cannot be read: it is a directory"},
         {"fifo", "cannot be read: it is not a regular file"},
         {"null", "cannot be read: it is not a regular file"},
-        {"big", "cannot be read: it is larger than 1 MB, which no configuration file is"},
+        {"big", "cannot be read: it is larger than 1 MB, the limit for configuration files"},
     };
 
     assert_non_null(f);

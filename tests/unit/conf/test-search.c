@@ -93,8 +93,8 @@ static void test_nowhere(void **state)
     t->directories[1] = t->run;
     t->directories[2] = NULL;
     search(t, 0, "",
-           "warning /ect: there is no such directory, so no files come from it\n"
-           "warning /run: there is no such directory, so no files come from it\n");
+           "warning /ect: there is no such directory, so no files are read from it\n"
+           "warning /run: there is no such directory, so no files are read from it\n");
     (void)test_mkdir(t->root, "run");
     search(t, 0, "", "");
 }

@@ -117,7 +117,7 @@ static void test_twice_is_a_warning(void **state)
     CLEANUP(config_free_p) Config *a = NULL, *b = NULL;
 
     assert_int_equal(parse("[Daemon]\nMaxTasks=5\n[Limits]\n[Daemon]\nMaxTasks=6\n", &a), 0);
-    assert_string_equal(message, "MaxTasks= was set in line 2 already; this one counts");
+    assert_string_equal(message, "MaxTasks= was already set in line 2; the later value is used");
     assert_int_equal(a->max_tasks, 6);
     assert_int_equal(parse("[Daemon]\nMaxTasks=5\nDryRun=no\n", &b), 0);
     assert_string_equal(message, "");

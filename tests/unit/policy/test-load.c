@@ -152,7 +152,7 @@ static void test_bad_files(void **state)
     reject_one(t, path, 2, "not a text file: it contains a NUL byte");
     memset(big, 'x', 10 << 20);
     (void)test_write_bytes(t->etc, "10-a.policy", big, 10 << 20);
-    reject_one(t, path, 0, "cannot be read: it is larger than 1 MB, which no configuration file is");
+    reject_one(t, path, 0, "cannot be read: it is larger than 1 MB, the limit for configuration files");
     (void)test_write_bytes(t->etc, "10-a.policy", big, 9 << 10);
     reject_one(t, path, 1, "line is longer than 8192 bytes");
     for (size_t i = 0; i < 4096; i++)
@@ -183,9 +183,8 @@ static void test_bad_names(void **state)
 
     for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
         (void)test_write(t->etc, names[i], "");
-        reject_one(
-            t, test_path(t->etc, printed[i]), 0,
-            "a policy's name is 1 to 64 letters, digits and .-_@:+, and begins with a letter or digit");
+        reject_one(t, test_path(t->etc, printed[i]), 0,
+                   "a policy's name is 1 to 64 letters, digits and .-_@:+, starting with a letter or digit");
         assert_int_equal(unlink(test_path(t->etc, names[i])), 0);
     }
 }

@@ -335,9 +335,9 @@ static void test_settings(void **state)
                       "[Steal]\nSteal=yes\n"
                       "[Match]\nMinThreads=2\nMinMemory=1G\nMinMemory=2G\n[Match]\nMinMemory=1G\n",
                       NULL,
-                      "warning f:5: LeaseSec= was set in line 4 already; this one counts\n"
-                      "warning f:13: Steal= was set in line 3 already; this one counts\n"
-                      "warning f:17: MinMemory= was set in line 16 already; this one counts\n");
+                      "warning f:5: LeaseSec= was already set in line 4; the later value is used\n"
+                      "warning f:13: Steal= was already set in line 3; the later value is used\n"
+                      "warning f:17: MinMemory= was already set in line 16; the later value is used\n");
     static const struct {
         const char *section, *name;
         unsigned line;
@@ -547,9 +547,10 @@ static void test_names(void **state)
 
         assert_int_equal(policy_parse(i < ARRAY_SIZE(bad) ? bad[i] : longest, "", 0, "f", NULL, &p, &report),
                          -EBADMSG);
-        assert_report(&report,
-                      "error f: a policy's name is 1 to 64 letters, digits and .-_@:+, and begins with a "
-                      "letter or digit\n");
+        assert_report(
+            &report,
+            "error f: a policy's name is 1 to 64 letters, digits and .-_@:+, starting with a letter or "
+            "digit\n");
     }
 }
 
