@@ -185,23 +185,24 @@ static int find_cpu_manager(int root_fd, const KindRow *row, char *detail)
 }
 
 static const KindRow rows[] = {
-    [NEIGHBOUR_NUMAD] = {"numad", "everything is paused when it is first seen", find_by_pid_file,
+    [NEIGHBOUR_NUMAD] = {"numad", "placement pauses when it is first seen", find_by_pid_file,
                          "run/numad.pid"},
     [NEIGHBOUR_NUMA_BALANCING] = {"numa-balancing",
-                                  "memory moves all the same, to several nodes only where its use is seen",
+                                  "memory still moves, to several nodes only where its use is known",
                                   find_numa_balancing},
-    [NEIGHBOUR_SCHED_EXT] = {"sched-ext", "it keeps to homes, but need not use lent CPUs", find_sched_ext},
+    [NEIGHBOUR_SCHED_EXT] = {"sched-ext", "it respects homes, but may leave lent CPUs unused",
+                             find_sched_ext},
     [NEIGHBOUR_SCHED_CACHE] = {"cache-aware-scheduling",
-                               "it gathers threads at one of several caches of their homes",
+                               "it gathers threads on one cache of a home that has several",
                                find_sched_cache},
     [NEIGHBOUR_ISOLATED] = {"isolated-cpus", "never used", find_list, "sys/devices/system/cpu/isolated"},
     [NEIGHBOUR_PARTITION] = {"cpuset-partition", "used only by the processes in it", find_partition},
-    [NEIGHBOUR_NOHZ_FULL] = {"nohz-full", "used like others, unless they are also isolated", find_list,
+    [NEIGHBOUR_NOHZ_FULL] = {"nohz-full", "used like other CPUs unless also isolated", find_list,
                              "sys/devices/system/cpu/nohz_full"},
     [NEIGHBOUR_CPU_MANAGER] = {"kubelet-cpu-manager", "containers keep to the CPUs it gives them",
                                find_cpu_manager},
     [NEIGHBOUR_TUNED] = {"tuned", "what it pins is left alone", find_by_pid_file, "run/tuned/tuned.pid"},
-    [NEIGHBOUR_IRQBALANCE] = {"irqbalance", "interrupts are left to it", find_irqbalance},
+    [NEIGHBOUR_IRQBALANCE] = {"irqbalance", "it keeps control of interrupts", find_irqbalance},
 };
 
 static_assert(ARRAY_SIZE(rows) == NEIGHBOUR_MAX, "a neighbour has no row");

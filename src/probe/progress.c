@@ -109,12 +109,12 @@ const char *progress_explain(int error)
     case ENODEV:
     case EOPNOTSUPP:
     case ENOSYS:
-        return "the processor shows no counters";
+        return "no hardware counters are available";
     case EACCES:
     case EPERM:
         return "counting is not permitted (kernel.perf_event_paranoid, or a container)";
     case ESRCH:
-        return "none of its threads ran";
+        return "all its threads have exited";
     default:
         return strerror(error);
     }

@@ -89,8 +89,8 @@ static const char *const outcomes[] = {
     [HINT_TRIAL_NO_PROC] = "soft-dirty bits cannot be used",
     [HINT_TRIAL_NO_EVENT] = "page faults cannot be sampled (CAP_PERFMON or kernel.perf_event_paranoid)",
     [HINT_TRIAL_NO_RING] = "no memory may be locked for samples (kernel.perf_event_mlock_kb)",
-    [HINT_TRIAL_NO_SAMPLES] = "writes to protected pages are not told",
-    [HINT_TRIAL_NO_CHILD] = "it could not be tried",
+    [HINT_TRIAL_NO_SAMPLES] = "writes to protected pages are not reported",
+    [HINT_TRIAL_NO_CHILD] = "the trial could not run",
 };
 
 static void detect(int root_fd, bool live, EvidenceMachine *machine)
@@ -99,7 +99,7 @@ static void detect(int root_fd, bool live, EvidenceMachine *machine)
     HintTrial trial;
 
     if (!live) {
-        (void)snprintf(ability->why_not, sizeof(ability->why_not), "this is a picture of a machine");
+        (void)snprintf(ability->why_not, sizeof(ability->why_not), "this is a captured machine");
         return;
     }
     hint_trial(&trial);

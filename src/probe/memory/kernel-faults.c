@@ -43,7 +43,7 @@ static void detect(int root_fd, bool live, EvidenceMachine *machine)
     uint64_t mode;
 
     if (!numa || !text) {
-        cannot(machine, "no memory");
+        cannot(machine, "out of memory");
     } else if (root_read(root_fd, "proc/sys/kernel/numa_balancing", text, SCHED_NUMA_TEXT_SIZE) < 0) {
         cannot(machine, "this kernel has no NUMA balancing");
     } else if (!scan_u64(&s, &mode) || !(mode & 1)) {

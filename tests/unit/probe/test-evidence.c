@@ -87,9 +87,8 @@ static void test_detection(void **state)
 
     put(&b, "proc/cpuinfo", "x\n");
     assert_int_equal(evidence_detect(b.root_fd, false, &machine), 0);
-    expect(
-        &machine, EVIDENCE_MAX,
-        "residency; not write: this is a picture of a machine, not kernel: this kernel has no NUMA balancing");
+    expect(&machine, EVIDENCE_MAX,
+           "residency; not write: this is a captured machine, not kernel: this kernel has no NUMA balancing");
     put(&b, "proc/sys/kernel/numa_balancing", "0\n");
     assert_int_equal(evidence_detect(b.root_fd, false, &machine), 0);
     expect(&machine, EVIDENCE_KERNEL,
