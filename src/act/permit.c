@@ -90,6 +90,6 @@ const char *act_forbidden(int root_fd)
     if (!is_capable(CAP_SYS_NICE))
         return "CAP_SYS_NICE is missing";
     if (!is_capable(CAP_SYS_PTRACE) && is_proc_hiding(root_fd))
-        return "/proc hides processes, hidepid=, and CAP_SYS_PTRACE is missing";
+        return "/proc is mounted with hidepid=, and CAP_SYS_PTRACE is missing";
     return NULL;
 }

@@ -230,27 +230,29 @@ static const Why *why_of(ActWhy why)
     static const Why whys[] = {
         [ACT_WHY_UP] = {"up", "The cpuset of its cgroup is its home."},
         [ACT_WHY_POLICY] = {"policy", "The policy places it by masks alone (Act=affinity)."},
-        [ACT_WHY_NO_HOME] = {"no-home", "It has no home to be kept in."},
+        [ACT_WHY_NO_HOME] = {"no-home", "It has no home to confine it to."},
         [ACT_WHY_PAUSED] = {"paused", "Its workload is paused: it keeps its home by masks alone."},
         [ACT_WHY_HOST] =
             {"host",
-             "This host has no means for it: no cpuset controller, one at /dev/cpuset without libcpuset, "
+             "This host cannot confine cgroups: no cpuset controller, one at /dev/cpuset without libcpuset, "
              "or no systemd with cgroup v2."},
         [ACT_WHY_NO_UNIT] = {"no-unit", "It is not in a systemd unit."},
-        [ACT_WHY_NESTED] = {"nested", "Its unit is one of a user's or container's manager."},
+        [ACT_WHY_NESTED] = {"nested", "Its unit belongs to the service manager of a user or a container."},
         [ACT_WHY_CONTAINER] = {"container",
                                "It is in a container, and the policy does not name Act=unit or Act=cpuset."},
         [ACT_WHY_ROOT] = {"root", "It is in the root cgroup, which has no CPUs of its own."},
-        [ACT_WHY_MANAGED] = {"managed", "Its cgroup is systemd's and not delegated."},
+        [ACT_WHY_MANAGED] = {"managed", "Its cgroup belongs to systemd and is not delegated."},
         [ACT_WHY_FORGETS] = {"forgets",
                              "Before Linux 6.2, threads forget their masks when a cpuset changes, and the "
                              "policy does not name Act=unit or Act=cpuset."},
-        [ACT_WHY_SHARED] = {"shared",
-                            "Its cgroup holds others, too, or one below has the home's CPUs of its own."},
+        [ACT_WHY_SHARED] =
+            {"shared",
+             "Its cgroup also holds other processes, or a cgroup below it already has exactly the home's "
+             "CPUs."},
         [ACT_WHY_HANDS] = {"hands", "A thread in its cgroup must be left alone."},
-        [ACT_WHY_SETTLING] = {"settling", "Some thread is not at home yet."},
-        [ACT_WHY_WIDE] = {"wide", "Its home is all that it may use."},
-        [ACT_WHY_BORROWS] = {"borrows", "It borrows a CPU or has another home, or did a moment ago."},
+        [ACT_WHY_SETTLING] = {"settling", "Not all of its threads are at home yet."},
+        [ACT_WHY_WIDE] = {"wide", "Its home is every CPU that it may use."},
+        [ACT_WHY_BORROWS] = {"borrows", "It borrows a CPU, or its confinement was lifted a moment ago."},
         [ACT_WHY_CHANGING] = {"changing", "The cpuset of its cgroup is being changed."},
         [ACT_WHY_FOREIGN] = {"foreign", "Somebody else has changed the cpuset of its cgroup."},
         [ACT_WHY_REFUSED] = {"refused", "The cpuset of its cgroup could not be changed."},

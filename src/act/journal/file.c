@@ -38,8 +38,8 @@ static int open_directory(const char *path, const char *name, int *ret, char **r
     if ((st.st_uid != 0 && st.st_uid != geteuid()) || (st.st_mode & (S_IWGRP | S_IWOTH)))
         return format_error(
             ret_error, -EPERM,
-            "%s: its directory can be written to by others; expected one owned by user %u, mode 0755 or less",
-            path, geteuid());
+            "%s: its directory is writable by others; expected owner %u and mode 0755 or stricter", path,
+            geteuid());
     *ret = TAKE_FD(fd);
     return 0;
 }
@@ -69,11 +69,10 @@ static int check_file(const char *path, const struct stat *st, bool change, char
         return format_error(ret_error, -EPERM, "%s: owned by user %u; expected user %u", path, st->st_uid,
                             geteuid());
     if (st->st_mode & (S_IWGRP | S_IWOTH))
-        return format_error(ret_error, -EPERM,
-                            "%s: mode %04o; expected no one but its owner able to write it", path,
-                            st->st_mode & 07777);
+        return format_error(ret_error, -EPERM, "%s: mode %04o; expected a file that only its owner can write",
+                            path, st->st_mode & 07777);
     if (st->st_nlink != 1 && change)
-        return format_error(ret_error, -EPERM, "%s: has %lu names; expected one", path,
+        return format_error(ret_error, -EPERM, "%s: has %lu hard links; expected one", path,
                             (unsigned long)st->st_nlink);
     return 0;
 }

@@ -90,8 +90,7 @@ static int load(Journal *journal, char **ret_error)
         return r;
     if (r == 0 && more) {
         r = ACT_E_CORRUPT;
-        what = format_text("%zu: expected the end of the file before %lu bytes", journal->n_lines,
-                           JOURNAL_FILE_MAX);
+        what = format_text("%zu: expected at most %lu bytes", journal->n_lines, JOURNAL_FILE_MAX);
     }
     journal->torn = r == 0 && good < len;
 

@@ -148,7 +148,7 @@ static int take_process(Journal *journal, RecordReader *reader, const Line *line
     size_t at = journal_first(journal, value->pid);
 
     if (value->pid <= 0 || !is_mask(value->original.mask))
-        return record_expected(reader, "a process number and a mask with a CPU in it");
+        return record_expected(reader, "a PID and a non-empty CPU mask");
     if (known) {
         known->original = value->original;
         known->pgrp = value->pgrp;
@@ -177,7 +177,7 @@ static int take_thread(Journal *journal, RecordReader *reader, const Line *line)
     if (r < 0)
         return r;
     if (value->tid <= 0 || !is_mask(value->original.mask))
-        return record_expected(reader, "a thread number and a mask with a CPU in it");
+        return record_expected(reader, "a TID and a non-empty CPU mask");
 
     while (at > 0 && journal_thread_compare(&journal->threads[at - 1], value) >= 0)
         at--;
@@ -192,7 +192,7 @@ static int take_mask(Journal *journal, RecordReader *reader, const Line *line)
 {
     const JournalMask *value = &line->mask;
     JournalProcess *process;
-    int r = !is_mask(value->mask) ? record_expected(reader, "a mask with a CPU in it")
+    int r = !is_mask(value->mask) ? record_expected(reader, "a non-empty CPU mask")
                                   : find_process(journal, reader, value->pid, value->start_ticks, &process);
 
     return r < 0 ? r : add_mask(&process->applied, &process->n_applied, value->mask);
@@ -207,7 +207,7 @@ static int take_passage(Journal *journal, RecordReader *reader, const Line *line
     if (r < 0)
         return r;
     if (value->tid <= 0 || value->cpu.i < 0 || value->before.last < 0)
-        return record_expected(reader, "a thread number, a CPU and a task number");
+        return record_expected(reader, "a TID, a CPU and the last PID");
     return APPEND(journal->passages, journal->passages_capacity, journal->n_passages, *value);
 }
 
@@ -226,7 +226,7 @@ static int take_released(Journal *journal, RecordReader *reader, const Line *lin
 
 static int take_stranger(Journal *journal, RecordReader *reader, const Line *line)
 {
-    return line->stranger.pid <= 0 ? record_expected(reader, "a process number")
+    return line->stranger.pid <= 0 ? record_expected(reader, "a PID")
                                    : journal_add_stranger(journal, line->stranger);
 }
 
@@ -275,7 +275,7 @@ static int take_fenced(Journal *journal, RecordReader *reader, const Line *line)
     JournalFence *fence = find_fence(journal, reader, &line->fenced, &r);
 
     if (fence && !is_mask(line->fenced.set))
-        return record_expected(reader, "a set with something in it");
+        return record_expected(reader, "a non-empty set");
     return fence ? add_mask(&fence->given, &fence->n_given, line->fenced.set) : r;
 }
 

@@ -184,11 +184,11 @@ static void test_corrupt(void **state)
     CORRUPT("journal version=2 boot=\"" BOOT "\"\n" BODY, "1: expected version=1, not 2", 3);
     CORRUPT(HEADER "mask pid=5 start=1 mask=0\n" BODY,
             "2: expected a process line for process 5 before the mask line", 3);
-    CORRUPT(HEADER BODY "mask pid=100 start=1000 mask=empty\n", "15: expected a mask with a CPU in it", 3);
+    CORRUPT(HEADER BODY "mask pid=100 start=1000 mask=empty\n", "15: expected a non-empty CPU mask", 3);
     CORRUPT(HEADER BODY "released pid=100 start=1000 ticks=0\n", "15: expected ticks= of 1 or more", 3);
     CORRUPT("\177ELF\2\1\1", "1: expected \"journal version=1 boot=...\"", 0);
     CORRUPT(HEADER "process pid=0 start=1 group=1 session=1 original=1 whole=no\n",
-            "2: expected a process number and a mask with a CPU in it", 0);
+            "2: expected a PID and a non-empty CPU mask", 0);
 #define BAD_FENCE "2: expected a kind, the name of a unit or cgroup, its path and CPUs"
     CORRUPT(HEADER "fence kind=none name=\"a\" path=\"/a\" before=empty\n", BAD_FENCE, 0);
     CORRUPT(HEADER "fence kind=unit name=\"../a\" path=\"/a\" before=empty\n", BAD_FENCE, 0);
@@ -197,7 +197,7 @@ static void test_corrupt(void **state)
     CORRUPT(HEADER "fenced name=\"a\" cpus=1\n", "2: expected a fence line before the fenced line", 0);
     CORRUPT(HEADER "unfenced name=\"a\"\n", "2: expected a fence line before the unfenced line", 0);
     CORRUPT(HEADER "fence kind=unit name=\"a\" path=\"/a\" before=1\nfenced name=\"a\" cpus=empty\n",
-            "3: expected a set with something in it", 0);
+            "3: expected a non-empty set", 0);
 #undef BAD_FENCE
 #undef CORRUPT
 }
@@ -305,7 +305,7 @@ static void test_too_large(void **state)
     assert_int_equal(ftruncate(fd, (off_t)JOURNAL_FILE_MAX + 1), 0);
     assert_int_equal(close(fd), 0);
     assert_int_equal(open_journal(f, &journal, &error), ACT_E_CORRUPT);
-    assert_non_null(strstr(error, "expected the end of the file before 67108864 bytes"));
+    assert_non_null(strstr(error, "expected at most 67108864 bytes"));
     assert_int_equal(journal->n_processes, 3);
 }
 
@@ -346,13 +346,13 @@ static void test_not_trusted(void **state)
     fixture_write_journal(f, HEADER BODY, strlen(HEADER BODY));
 
     assert_int_equal(chmod(f->journal, 0620), 0);
-    assert_refused(f, -EPERM, "mode 0620; expected no one but its owner able to write it");
+    assert_refused(f, -EPERM, "mode 0620; expected a file that only its owner can write");
     assert_int_equal(chmod(f->journal, 0602), 0);
     assert_refused(f, -EPERM, "mode 0602");
     assert_int_equal(chmod(f->journal, 0600), 0);
 
     assert_int_equal(link(f->journal, other), 0);
-    assert_refused(f, -EPERM, "has 2 names; expected one");
+    assert_refused(f, -EPERM, "has 2 hard links; expected one");
     assert_int_equal(unlink(f->journal), 0);
     assert_int_equal(symlink(other, f->journal), 0);
     assert_refused(f, -EPERM, "a symbolic link; expected a regular file");
@@ -365,7 +365,7 @@ static void test_not_trusted(void **state)
     assert_int_equal(rmdir(f->journal), 0);
 
     assert_int_equal(chmod(f->directory, 0777), 0);
-    assert_refused(f, -EPERM, "its directory can be written to by others");
+    assert_refused(f, -EPERM, "its directory is writable by others");
     assert_int_equal(chmod(f->directory, 0700), 0);
     (void)snprintf(f->journal, sizeof(f->journal), "%s/missing/journal", f->directory);
     assert_refused(f, -ENOENT, "cannot open its directory");
@@ -381,7 +381,7 @@ static void test_foreign_owner(void **state)
     assert_refused(f, -EPERM, "owned by user 65534; expected user 0");
     assert_int_equal(unlink(f->journal), 0);
     assert_int_equal(chown(f->directory, 65534, 65534), 0);
-    assert_refused(f, -EPERM, "its directory can be written to by others");
+    assert_refused(f, -EPERM, "its directory is writable by others");
 }
 
 static void test_no_boot_id(void **state)
