@@ -62,9 +62,9 @@ static int check_cpus(const Check *check)
         if (c->online && !w->topology->cpus[i].present)
             return broken(check, "CPU %" PRIu32 " is online but not in the topology", i);
         if (c->busy_permille > LOAD_FULL_PERMILLE || c->busy_before_permille > LOAD_FULL_PERMILLE)
-            return broken(check, "CPU %" PRIu32 " is more than busy", i);
+            return broken(check, "CPU %" PRIu32 " is busy for more than the whole tick", i);
         if (c->idle_since_usec > w->now_usec)
-            return broken(check, "CPU %" PRIu32 " is idle since after now", i);
+            return broken(check, "the idle spell of CPU %" PRIu32 " begins after now", i);
     }
     return 0;
 }
@@ -75,7 +75,7 @@ static int check_nodes(const Check *check)
 
     for (uint32_t i = 0; i < w->topology->n_nodes; i++)
         if (w->nodes[i].free_bytes > (w->nodes[i].free_known ? WORLD_MEMORY_MAX : 0))
-            return broken(check, "node %" PRIu32 " has more free memory than can be", i);
+            return broken(check, "node %" PRIu32 " has more free memory than is possible", i);
     return 0;
 }
 
@@ -105,11 +105,11 @@ static int check_group(const Check *check, const Group *g)
     const World *w = check->world;
 
     if (g->id == 0 || g->id >= w->next_group_id)
-        return broken(check, "group id %" PRIu64 " was never given out", g->id);
+        return broken(check, "group id %" PRIu64 " was never assigned", g->id);
     if (g > w->groups && g->id <= g[-1].id)
         return broken(check, "group %" PRIu64 " is out of order", g->id);
     if (g->workload.i < 0 || (size_t)g->workload.i >= w->n_workloads)
-        return broken(check, "group %" PRIu64 " is of no workload", g->id);
+        return broken(check, "group %" PRIu64 " belongs to no workload", g->id);
     if (!string_ok(check, g->key, false))
         return broken(check, "the key of group %" PRIu64 " is not interned", g->id);
     if (!mask_ok(check, g->home) || !mask_ok(check, g->home_nodes) || !mask_ok(check, g->before_nodes) ||
@@ -133,11 +133,11 @@ static int check_move(const Check *check, const Process *p)
                           hwloc_bitmap_last(nodes[i]) >= (int)check->world->topology->n_nodes)))
             return broken(check, "memory of process %d moves outside the topology", p->pid);
     if (p->memory.to && !p->memory.by_use && p->memory.to != p->memory.last)
-        return broken(check, "memory of process %d moves elsewhere than it was sent last", p->pid);
+        return broken(check, "memory of process %d moves to other nodes than its last request named", p->pid);
     if (p->memory.stripe && !p->memory.last)
-        return broken(check, "memory of process %d was striped over no nodes", p->pid);
+        return broken(check, "memory of process %d is marked as interleaved but has no target nodes", p->pid);
     if (!p->memory.to && (p->memory.todo_bytes > 0 || p->memory.by_use))
-        return broken(check, "memory of process %d is to be moved by nobody", p->pid);
+        return broken(check, "memory of process %d has bytes to move but no request in flight", p->pid);
     return 0;
 }
 
@@ -153,26 +153,33 @@ static int check_process(const Check *check, const Process *p)
         !mask_ok(check, p->gather.nodes) || !mask_ok(check, p->gather.cpuset))
         return broken(check, "a name or mask of process %d is not interned", p->pid);
     if (p->workload.i < -1 || p->workload.i >= (int64_t)w->n_workloads)
-        return broken(check, "process %d is of a workload that is not there", p->pid);
+        return broken(check, "process %d belongs to a workload that does not exist", p->pid);
     if (p->group.i < -1 || p->group.i >= (int64_t)w->n_groups)
-        return broken(check, "process %d is in a group that is not there", p->pid);
+        return broken(check, "process %d is in a group that does not exist", p->pid);
     if (p->group.i >= 0 && w->groups[p->group.i].workload.i != p->workload.i)
         return broken(check, "process %d is in a group of another workload", p->pid);
     if (!p->node_bytes != !p->node_bytes_usec || p->node_bytes_usec > w->now_usec)
-        return broken(check, "the memory of process %d was not measured, or was after now", p->pid);
+        return broken(check,
+                      "the residency of process %d and its time do not match, or the time is after "
+                      "now",
+                      p->pid);
     for (uint32_t i = 0; p->node_bytes && i < w->topology->n_nodes; i++)
         if (p->node_bytes[i] > WORLD_MEMORY_MAX)
-            return broken(check, "process %d has more memory than can be", p->pid);
+            return broken(check, "process %d has more memory than is possible", p->pid);
     if ((!p->node_bytes && p->bound_bytes > 0) || p->bound_bytes > WORLD_MEMORY_MAX)
-        return broken(check, "memory of process %d is bound that is not known", p->pid);
+        return broken(check, "process %d has bound memory of unknown residency, or more than is possible",
+                      p->pid);
     if (!p->node_bytes && p->grown_bytes > 0)
-        return broken(check, "memory of process %d grew that is not known", p->pid);
+        return broken(check, "process %d has grown memory of unknown residency", p->pid);
     if (p->stall_permille > (p->stall_usec > 0 ? 1000 : 0) || p->stall_usec > w->now_usec)
-        return broken(check, "process %d waits for memory for more than its time, or will", p->pid);
+        return broken(check, "process %d waits for memory longer than it ran, or was counted after now",
+                      p->pid);
     if (p->traffic_mb > (p->stall_usec > 0 ? WORLD_TRAFFIC_MAX : 0))
-        return broken(check, "process %d moves more than can be, or was not counted", p->pid);
+        return broken(check, "process %d has too much memory traffic, or traffic that was not counted",
+                      p->pid);
     if (is_outside(w, p->gather.nodes) || (!p->gather.nodes && p->gather.until_usec > 0))
-        return broken(check, "memory of process %d is to go back to where there are no nodes", p->pid);
+        return broken(check, "memory of process %d is to go back to nodes outside the topology, or to none",
+                      p->pid);
     return check_move(check, p);
 }
 
@@ -183,16 +190,16 @@ static int check_task(const Check *check, const Task *t)
     TaskKey key;
 
     if (t->process.i < 0 || (size_t)t->process.i >= w->n_processes)
-        return broken(check, "task %d is of no process", t->tid);
+        return broken(check, "task %d belongs to no process", t->tid);
     if (t->tid <= 0 || (t > w->tasks && (t->process.i < t[-1].process.i ||
                                          (t->process.i == t[-1].process.i && t->tid <= t[-1].tid))))
         return broken(check, "task %d is out of order", t->tid);
     if (t->task_class >= TASK_CLASS_MAX || t->hands >= TASK_HANDS_MAX)
-        return broken(check, "task %d has an impossible class or hands", t->tid);
+        return broken(check, "the class or eligibility of task %d is out of range", t->tid);
     if (!memchr(t->comm, 0, sizeof(t->comm)))
-        return broken(check, "the name of task %d does not end", t->tid);
+        return broken(check, "the name of task %d is not terminated", t->tid);
     if (t->last_cpu.i < -1)
-        return broken(check, "task %d ran on an impossible CPU", t->tid);
+        return broken(check, "the last CPU of task %d is out of range", t->tid);
     if (MAX(MAX(t->run_permille, t->wait_permille), MAX(t->run_before_permille, t->wait_before_permille)) >
             LOAD_FULL_PERMILLE ||
         MAX(t->run_ewma_permille, t->wait_ewma_permille) > LOAD_FULL_PERMILLE)
@@ -202,22 +209,22 @@ static int check_task(const Check *check, const Task *t)
     if (t->last_move_usec > w->now_usec)
         return broken(check, "task %d was moved after now", t->tid);
     if (t->home_node.i < -1 || t->home_node.i >= (int32_t)w->topology->n_nodes)
-        return broken(check, "task %d lives on an impossible node", t->tid);
+        return broken(check, "the home node of task %d is out of range", t->tid);
     if (t->use &&
         (t->use->measured_usec == 0 || t->use->measured_usec > w->now_usec ||
          t->use->private_permille > 1000 || t->use->buddy.tid < 0 || t->use->stay.node.i < -1 ||
          t->use->stay.node.i >= (int32_t)w->topology->n_nodes || t->use->stay.usec > t->use->measured_usec))
-        return broken(check, "what task %d uses is not possible", t->tid);
+        return broken(check, "the memory use of task %d is out of range", t->tid);
 
     if (t->lease == -1)
         return 0;
     if (t->lease < 0 || (size_t)t->lease >= w->n_leases)
-        return broken(check, "task %d has a lease that is not there", t->tid);
+        return broken(check, "task %d has a lease that does not exist", t->tid);
     lease = &w->leases[t->lease];
     key = world_task_key(w, t);
     if (key.pid != lease->task.pid || key.tid != lease->task.tid ||
         key.start_ticks != lease->task.start_ticks)
-        return broken(check, "task %d has the lease of another", t->tid);
+        return broken(check, "task %d has the lease of another task", t->tid);
     if (!t->original)
         return broken(check, "task %d is lent a CPU and has no mask to put back", t->tid);
     return 0;
@@ -232,7 +239,7 @@ static int check_lease(const Check *check, const Lease *l)
     if (!topology_cpu(w->topology, l->cpu))
         return broken(check, "CPU %d is lent but not in the topology", l->cpu.i);
     if (l->group_id == 0 || l->group_id >= w->next_group_id)
-        return broken(check, "CPU %d is lent to a group that never was", l->cpu.i);
+        return broken(check, "CPU %d is lent to a group that never existed", l->cpu.i);
     if (l->since_usec > l->until_usec || l->since_usec > w->now_usec || l->since_tick > w->tick)
         return broken(check, "the lease of CPU %d begins after its end, or after now", l->cpu.i);
     return 0;

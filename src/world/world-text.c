@@ -387,7 +387,7 @@ static int load_group_line(RecordReader *reader, World *world)
     if (row.id <= last)
         return record_expected(reader, "groups in ascending order of id=");
     if (row.workload.i < 0 || (size_t)row.workload.i >= world->n_workloads)
-        return record_expected(reader, "workload= one of the %zu workloads before", world->n_workloads);
+        return record_expected(reader, "workload= one of the %zu workloads listed above", world->n_workloads);
     return APPEND(world->groups, world->groups_capacity, world->n_groups, row);
 }
 
@@ -404,7 +404,7 @@ static int load_process(RecordReader *reader, World *world, const ProcessRow *ro
     if (process->pid <= last)
         return record_expected(reader, "processes in ascending order of pid=");
     if (process->workload.i >= (int64_t)world->n_workloads || process->group.i >= (int64_t)world->n_groups)
-        return record_expected(reader, "workload= and group= of lines before, or -1");
+        return record_expected(reader, "workload= and group= of earlier lines, or -1");
     if ((n > 0) != (process->node_bytes_usec > 0) || (n > 0 && n != world->topology->n_nodes))
         return record_expected(reader, "node_bytes= of %u numbers with node_bytes_usec=, or neither",
                                world->topology->n_nodes);
@@ -440,7 +440,7 @@ static int load_task(RecordReader *reader, World *world, TaskRow *row)
     if (world->n_tasks == WORLD_TEXT_ENTRIES_MAX)
         return record_expected(reader, "at most %u tasks", WORLD_TEXT_ENTRIES_MAX);
     if (!process)
-        return record_expected(reader, "pid= a process of a line before");
+        return record_expected(reader, "pid= a process of an earlier line");
     row->task.process.i = (int32_t)(process - world->processes);
     if (row->task.tid <= 0 ||
         (last && (row->task.process.i < last->process.i ||
@@ -488,7 +488,7 @@ static int load_lease_line(RecordReader *reader, World *world)
         return record_expected(reader, "leases in ascending order of cpu=");
     r = world_add_lease(world, &row);
     if (r == -ESRCH)
-        return record_expected(reader, "pid=, tid= and start_ticks= of a task line before");
+        return record_expected(reader, "pid=, tid= and start_ticks= of an earlier task line");
     if (r == -EEXIST)
         return record_expected(reader, "at most one lease for a task");
     return MIN(r, 0);
