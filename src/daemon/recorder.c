@@ -46,7 +46,7 @@ int recorder_new(const char *path, Log *log, Recorder **ret)
     r = -errno;
     close_p(&fd);
     (void)recorder_free(recorder);
-    return log_failure(r, log, NULL, "cannot make the record %s: %s", path, strerror(-r));
+    return log_failure(r, log, NULL, "cannot create the recording %s: %s", path, strerror(-r));
 }
 
 static void end(Recorder *recorder, const char *why)

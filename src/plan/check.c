@@ -114,16 +114,16 @@ static int find_subject(const Check *check, CheckAction *x)
 
     x->process = world_process(check->world, a->subject.pid);
     if (!x->process || x->process->gone)
-        return BROKEN(check, x, "its process is not there");
+        return BROKEN(check, x, "its process does not exist");
     if (a->subject.tid == 0) {
         if (x->process->start_ticks != a->subject.start_ticks)
-            return BROKEN(check, x, "its process is another one");
+            return BROKEN(check, x, "its PID now belongs to another process");
         x->tasks = check->world->tasks + world_process_tasks(check->world, x->process, &x->n_tasks);
     } else {
         x->tasks = world_task(check->world, a->subject);
         x->n_tasks = 1;
         if (!x->tasks || x->tasks->gone)
-            return BROKEN(check, x, "its thread is not there");
+            return BROKEN(check, x, "its thread does not exist");
     }
     x->policy = group_policy(check->world, check->policies, x->process->workload);
     x->group = x->process->group.i >= 0 ? &check->world->groups[x->process->group.i] : NULL;
@@ -135,11 +135,11 @@ static int check_shape(const Check *check, CheckAction *x)
     const PlanAction *a = x->a;
 
     if (a->kind < 0 || a->kind >= PLAN_KIND_MAX)
-        return BROKEN(check, NULL, "action %zu is of no kind", x->index);
+        return BROKEN(check, NULL, "the kind of action %zu is out of range", x->index);
     if (x->index > 0 && kind_order(x->a[-1].kind) > kind_order(a->kind))
         return BROKEN(check, x, "it is out of order");
     if (!rule_fits(a->kind, a->rule))
-        return BROKEN(check, x, "rule %s does not fit", plan_rule_name(a->rule));
+        return BROKEN(check, x, "rule %s does not fit its kind", plan_rule_name(a->rule));
     if (a->mechanism == 0)
         return BROKEN(check, x, "no mechanism is named");
     if (a->kind != PLAN_KIND_MOVE_PAGES && (!a->from || !a->to || hwloc_bitmap_iszero(a->to)))
@@ -164,7 +164,7 @@ static int check_hands(const Check *check, const CheckAction *x)
     }
 
     if (!x->process->cpuset || !hwloc_bitmap_isincluded(x->a->to, x->process->cpuset))
-        return BROKEN(check, x, "I1: outside the cpuset");
+        return BROKEN(check, x, "I1: its mask is outside the cpuset");
     for (size_t i = 0; i < x->n_tasks; i++) {
         const Task *task = &x->tasks[i];
         bool hit = task->allowed == x->a->from || task->allowed == x->a->to || x->a->subject.tid != 0;
@@ -176,7 +176,7 @@ static int check_hands(const Check *check, const CheckAction *x)
         else if (hit || !task->allowed || task->hands == TASK_HANDS_UNKNOWN)
             return BROKEN(check, x, "I2, I10: thread %d must be left alone", (int)task->tid);
     }
-    return any ? 0 : BROKEN(check, x, "it is about no thread");
+    return any ? 0 : BROKEN(check, x, "no thread has the mask it replaces or sets");
 }
 
 /* Whether a RECALL or RELEASE earlier in the plan takes the CPU of this lease back. */
@@ -242,7 +242,7 @@ static int check_lend_distance(const Check *check, const CheckAction *x)
     if (x->a->cross_node != cross)
         return BROKEN(check, x, "cross_node is wrong");
     if (x->a->distance < nearest || x->a->distance > farthest)
-        return BROKEN(check, x, "no home node is %" PRIu32 " away", x->a->distance);
+        return BROKEN(check, x, "no home node is at distance %" PRIu32, x->a->distance);
     if (cross && n_nodes > x->policy->node_limit)
         return BROKEN(check, x, "I8: %" PRIu32 " nodes, NodeLimit %" PRIu32, n_nodes, x->policy->node_limit);
     if (cross && x->a->distance > x->policy->max_distance)
@@ -267,7 +267,7 @@ static int check_lend(const Check *check, const CheckAction *x)
     if (task->lease >= 0)
         return BROKEN(check, x, "the thread has a CPU already");
     if (!task->original || task->allowed != x->a->from)
-        return BROKEN(check, x, "the thread does not carry our mask");
+        return BROKEN(check, x, "the thread does not have the mask that we set");
     weight = hwloc_bitmap_weight(x->a->from);
     if (hwloc_bitmap_isset(x->a->from, (unsigned)x->a->cpu.i) ||
         !hwloc_bitmap_isset(x->a->to, (unsigned)x->a->cpu.i) ||
@@ -306,18 +306,18 @@ static int check_push(const Check *check, const CheckAction *x)
     if (!x->policy || !x->policy->steal)
         return BROKEN(check, x, "its policy says Steal=no");
     if (!task->original || task->lease >= 0 || task->allowed != x->a->from || x->a->from != x->a->to)
-        return BROKEN(check, x, "the thread does not carry the mask of its home");
+        return BROKEN(check, x, "the thread does not have the mask of its home");
     if (!hwloc_bitmap_isset(x->a->to, (unsigned)x->a->cpu.i))
-        return BROKEN(check, x, "CPU %d is not of its home", x->a->cpu.i);
+        return BROKEN(check, x, "CPU %d is not in its home", x->a->cpu.i);
     if (!from || task->last_cpu.i != x->a->from_cpu.i)
         return BROKEN(check, x, "it runs on another CPU");
     if (!x->a->cross_node || from->node.i == to->node.i ||
         x->a->distance != topology_distance(check->world->topology, from->node, to->node))
-        return BROKEN(check, x, "it is no push to another node");
+        return BROKEN(check, x, "it is not a push to another node");
     if (check->world->partial)
         return BROKEN(check, x, "I10: the World is partial");
     if (MIN(task->run_permille, task->run_before_permille) < LOAD_FULL_PERMILLE * 9 / 10)
-        return BROKEN(check, x, "the thread pauses");
+        return BROKEN(check, x, "the thread does not run steadily");
     for (uint32_t i = 0; i < check->world->topology->cpu_limit; i++)
         if (check->world->topology->cpus[i].present && check->world->cpus[i].online &&
             check->world->topology->cpus[i].core.i == to->core.i &&
@@ -384,9 +384,9 @@ static int check_home(const Check *check, const CheckAction *x)
         hwloc_bitmap_iszero(x->a->home_nodes))
         return BROKEN(check, x, "no policy gives it a home");
     if (!x->a->original)
-        return BROKEN(check, x, "nothing to put back is named");
+        return BROKEN(check, x, "the mask to put back is missing");
     if (!home || !hwloc_bitmap_isequal(home, x->a->home_nodes))
-        return BROKEN(check, x, "I6: it leaves its group");
+        return BROKEN(check, x, "I6: its home is not that of its group");
     if (x->process->yielded)
         return BROKEN(check, x, "the process was yielded");
 
@@ -457,21 +457,21 @@ static int check_move(const Check *check, const CheckAction *x)
     bool by_use = x->a->rule == PLAN_RULE_FOLLOW_USE;
 
     if (x->a->subject.tid != 0 || x->a->from || x->a->to)
-        return BROKEN(check, x, "memory is a process's, and has no mask of CPUs");
+        return BROKEN(check, x, "a memory action names a process and no CPU masks");
     if (!x->policy || !x->policy->follow)
         return BROKEN(check, x, "its policy says Follow=no");
     if (x->policy->act == POLICY_ACT_OBSERVE && !check->limits->would)
         return BROKEN(check, x, "I11: its policy only observes");
     if (by_use ? !goes_to_users(check, x) : !goes_home(check, x))
-        return BROKEN(check, x, "memory moves elsewhere than home");
+        return BROKEN(check, x, "its memory would not move to its home");
     if (x->process->yielded)
         return BROKEN(check, x, "the process was yielded");
     if (!by_use && (!x->process->node_bytes || x->process->node_bytes_usec <= x->process->memory.over_usec))
-        return BROKEN(check, x, "I10: where its memory is is not known");
+        return BROKEN(check, x, "I10: the residency of its memory is unknown");
     if (x->a->memory.help && !hwloc_bitmap_isincluded(x->a->memory.help, x->a->memory.from))
-        return BROKEN(check, x, "nodes help that have none of it");
+        return BROKEN(check, x, "it names helping nodes that hold none of the memory");
     if (x->process->memory.to)
-        return BROKEN(check, x, "I7: its memory is under way");
+        return BROKEN(check, x, "I7: its memory is already being moved");
     if (check->plan->now_usec < x->process->memory.until_usec)
         return BROKEN(check, x, "I7: its memory was moved a short time ago");
     if (!by_use && follow_is_kernels(check->world, x->policy, x->process, x->a->memory.to))
@@ -492,16 +492,16 @@ static int check_move_room(const Check *check, const CheckAction *x)
 
     if (memory->headroom_percent != x->policy->headroom_percent ||
         memory->rate_bytes != x->policy->rate_limit_bytes)
-        return BROKEN(check, x, "I5: other limits than its policy's");
+        return BROKEN(check, x, "I5: its limits are not those of its policy");
     for (int i = hwloc_bitmap_first(memory->to); i >= 0; i = hwloc_bitmap_next(memory->to, i))
         room |= w->nodes[i].free_known &&
                 w->nodes[i].free_bytes > w->topology->nodes[i].memory_bytes / 100 * memory->headroom_percent;
     if (!room)
-        return BROKEN(check, x, "I5: there is no room");
+        return BROKEN(check, x, "I5: no target node has room");
     for (size_t i = 0; i < w->n_processes && memory->rate_bytes > 0; i++)
         if (w->processes[i].workload.i == x->a->workload.i && w->processes[i].memory.to &&
             !w->processes[i].gone && hwloc_bitmap_intersects(w->processes[i].memory.to, memory->to))
-            return BROKEN(check, x, "I5: process %d is given the rate already", (int)w->processes[i].pid);
+            return BROKEN(check, x, "I5: process %d already uses the rate limit", (int)w->processes[i].pid);
     return 0;
 }
 
@@ -570,7 +570,7 @@ static int check_homes(const Check *check)
         uint64_t id = check->plan->homes[i].group_id;
 
         if (!world_group_by_id(check->world, id))
-            return BROKEN(check, NULL, "a home for group %" PRIu64 ", which is not there", id);
+            return BROKEN(check, NULL, "a home for group %" PRIu64 ", which does not exist", id);
         for (size_t k = 0; k < i; k++)
             if (check->plan->homes[k].group_id == id)
                 return BROKEN(check, NULL, "I6: two homes for group %" PRIu64, id);
@@ -592,7 +592,7 @@ int plan_check(const World *world, const PolicySet *policies, const PlanLimits *
     int r;
 
     if (plan->tick != world->tick || plan->now_usec != world->now_usec)
-        return BROKEN(&check, NULL, "the plan is of another instant");
+        return BROKEN(&check, NULL, "the plan was made at another time");
     if (limits->observe && plan->n_actions > 0)
         return BROKEN(&check, NULL, "I11: an action while only observing");
     for (size_t i = 0; i < plan->n_actions; i++) {

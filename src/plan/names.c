@@ -26,8 +26,9 @@ static const NameText rules[PLAN_RULE_MAX] = {
     [PLAN_RULE_REVERT] = {"revert", "Its threads wait longer there than they did before (SettleSec=)."},
     [PLAN_RULE_NEW_MEMBER] = {"new-member", "It joined a group that has a home."},
     [PLAN_RULE_IDLE_NEARBY] = {"idle-nearby", "It waits for a CPU while one outside its home is idle."},
-    [PLAN_RULE_IDLE_CORE] = {"idle-core",
-                             "It is in the way of others, and another node of its home has an idle core."},
+    [PLAN_RULE_IDLE_CORE] =
+        {"idle-core",
+         "It shares a core, or other threads wait on its node; another node of its home has an idle core."},
     [PLAN_RULE_OWNER_WAITS] = {"owner-waits", "A thread waits for the lent CPU: its owner is back."},
     [PLAN_RULE_LEASE_ENDED] = {"lease-ended", "The lease (LeaseSec=) has ended."},
     [PLAN_RULE_DEMAND_FELL] = {"demand-fell",
@@ -47,16 +48,17 @@ static const NameText rules[PLAN_RULE_MAX] = {
     [PLAN_RULE_ANEW] =
         {"anew", "The CPUs of the machine or the daemon's settings changed; everything is placed anew."},
     [PLAN_RULE_FOLLOW_HOME] = {"follow-home", "Some of its memory is outside the nodes of its home."},
-    [PLAN_RULE_OWN_NODE] = {"own-node", "This node of its home has the memory it uses, or will have it."},
+    [PLAN_RULE_OWN_NODE] = {"own-node", "This node of its home has, or will have, the memory it uses."},
     [PLAN_RULE_INTERLEAVE] = {"interleave",
                               "Its memory is to be interleaved over its nodes (Mode=interleave)."},
     [PLAN_RULE_EVEN_OUT] = {"even-out", "Nearly all of its memory is on one of the nodes it runs on, so its "
                                         "threads run at different speeds."},
     [PLAN_RULE_FOLLOW_PIN] = {"follow-pin", "Some of its memory is outside the nodes that somebody else "
                                             "pinned its threads to."},
-    [PLAN_RULE_GO_BACK] = {"go-back",
-                           "It got on more slowly with its memory brought together, which is dealt out "
-                           "again over the nodes where it lay."},
+    [PLAN_RULE_GO_BACK] =
+        {"go-back",
+         "It ran more slowly once its memory was brought together, so the memory is interleaved over the "
+         "nodes where it lay and those of its home."},
     [PLAN_RULE_FOLLOW_USE] = {"follow-use",
                               "Some of its memory is not on the node of the threads that use it."},
 };
@@ -70,16 +72,17 @@ static const NameText reasons[PLAN_REASON_MAX] = {
     [PLAN_REASON_FOREIGN_AFFINITY] = {"foreign-affinity",
                                       "Somebody else chose its CPUs (ForeignAffinity=respect)."},
     [PLAN_REASON_REPINNED] = {"repinned", "Somebody else changed its CPUs while it was managed."},
-    [PLAN_REASON_PER_CPU] = {"per-cpu", "It belongs to one CPU."},
-    [PLAN_REASON_CLASS] = {"class", "Its scheduling class is never touched."},
-    [PLAN_REASON_DENIED] = {"denied", "The kernel refused a change before."},
+    [PLAN_REASON_PER_CPU] = {"per-cpu", "It is bound to one CPU."},
+    [PLAN_REASON_CLASS] = {"class", "Threads of its scheduling class are never placed."},
+    [PLAN_REASON_DENIED] = {"denied", "The kernel refused an earlier change."},
     [PLAN_REASON_UNREADABLE] = {"unreadable",
                                 "It could not be read completely, so nothing is decided about it."},
-    [PLAN_REASON_NO_HOME] = {"no-home", "It is not confined: the kernel can use every CPU it may use."},
-    [PLAN_REASON_IDLE] = {"idle", "It hardly runs: a home would gain it nothing."},
+    [PLAN_REASON_NO_HOME] = {"no-home",
+                             "It is not confined; the kernel may run it on every CPU it is allowed to use."},
+    [PLAN_REASON_IDLE] = {"idle", "It hardly runs, so a home would not help."},
     [PLAN_REASON_NOT_OVERLOADED] = {"not-overloaded",
                                     "Its threads do not wait long enough on two ticks in a row."},
-    [PLAN_REASON_HOME_HAS_IDLE] = {"home-has-idle", "A CPU of its home is idle, which the kernel can use."},
+    [PLAN_REASON_HOME_HAS_IDLE] = {"home-has-idle", "A CPU of its home is idle, and the kernel can use it."},
     [PLAN_REASON_NO_IDLE_CPU] = {"no-idle-cpu", "No CPU outside its home is idle and free to be lent."},
     [PLAN_REASON_STEAL_OFF] = {"steal-off", "Its policy says Steal=no."},
     [PLAN_REASON_SCOPE] = {"scope", "The idle CPUs are farther away than Scope=."},
@@ -91,23 +94,23 @@ static const NameText reasons[PLAN_REASON_MAX] = {
     [PLAN_REASON_RESIDENCY] = {"residency", "It was moved less than MinResidencySec= ago."},
     [PLAN_REASON_COOLDOWN] = {"cooldown", "The CPU was taken back a short time ago."},
     [PLAN_REASON_LOCALITY] = {"locality", "Leaving the node is delayed for some passes."},
-    [PLAN_REASON_BACKOFF] = {"backoff", "The last passes changed nothing; the next one is later."},
+    [PLAN_REASON_BACKOFF] = {"backoff", "The last passes changed nothing, so the next one is delayed."},
     [PLAN_REASON_BUDGET] = {"budget", "This tick's budget of actions or of searches is used up."},
-    [PLAN_REASON_RATE_WORKLOAD] = {"rate-workload", "The workload's moves across nodes are used up "
-                                                    "(CrossNodeMovesPerSec=)."},
-    [PLAN_REASON_RATE_HOST] = {"rate-host", "The machine's moves across nodes are used up."},
+    [PLAN_REASON_RATE_WORKLOAD] =
+        {"rate-workload", "The workload has used up its moves across nodes (CrossNodeMovesPerSec=)."},
+    [PLAN_REASON_RATE_HOST] = {"rate-host", "The machine has used up its moves across nodes."},
     [PLAN_REASON_CPUSET] = {"cpuset", "The idle CPUs are outside its cpuset."},
     [PLAN_REASON_NO_CPUS] = {"no-cpus", "Nodes= has no usable CPU inside its cpuset."},
-    [PLAN_REASON_REHEARSAL] = {"rehearsal", "The nodes are emulated: memory has no place on them."},
+    [PLAN_REASON_REHEARSAL] = {"rehearsal", "The nodes are emulated: no memory lies on them."},
     [PLAN_REASON_FOLLOW_OFF] = {"follow-off", "Its policy says Follow=no: memory stays where it is."},
     [PLAN_REASON_EVIDENCE] = {"evidence", "It is not known yet where its memory is now."},
     [PLAN_REASON_MEMORY_NEAR] = {"memory-near",
                                  "Too little of its memory is outside its home to be worth moving."},
-    [PLAN_REASON_UNSETTLED] = {"unsettled", "Its home is too new for its memory to be dealt out."},
+    [PLAN_REASON_UNSETTLED] = {"unsettled", "Its home is too new for its memory to be interleaved."},
     [PLAN_REASON_KERNEL_BALANCES] =
         {"kernel-balances",
-         "It is for several nodes, and the kernel, which sees who uses which part, moves memory "
-         "itself (kernel.numa_balancing)."},
+         "It would be spread over several nodes, and the kernel's balancing (kernel.numa_balancing), which "
+         "sees which thread uses which part, moves it."},
     [PLAN_REASON_MEMORY_PRESSURE] = {"memory-pressure", "Tasks wait for memory (MaxPressure=)."},
     [PLAN_REASON_HEADROOM] = {"headroom", "The nodes of its home have no room for it (HeadroomPercent=)."},
     [PLAN_REASON_BANDWIDTH] =
@@ -117,24 +120,25 @@ static const NameText reasons[PLAN_REASON_MAX] = {
                                  "Memory of another process of the workload is being moved, and together "
                                  "they would exceed RateLimit=."},
     [PLAN_REASON_MEMORY_EVEN] = {"memory-even", "Its memory lies evenly enough on its nodes."},
-    [PLAN_REASON_FITS_NODE] = {"fits-node",
-                               "The node with nearly all of its memory could run it, so no thread need be "
-                               "elsewhere."},
+    [PLAN_REASON_FITS_NODE] =
+        {"fits-node",
+         "The node with nearly all of its memory has enough CPUs for it, so no thread need run elsewhere."},
     [PLAN_REASON_EVEN_OUT_OFF] = {"even-out-off",
                                   "Interleaving memory that lies on one node is off (EvenOut)."},
     [PLAN_REASON_MEMORY_BOUND] = {"memory-bound", "Somebody else chose the nodes of its memory (numactl, "
                                                   "mbind)."},
     [PLAN_REASON_SETTLING] = {"settling",
-                              "It got this home a short time ago, and is to show how it does there."},
-    [PLAN_REASON_TO_AND_FRO] = {"to-and-fro", "It went back to a home that it had left, and stays for now."},
+                              "It got this home a short time ago and keeps it until it can be judged."},
+    [PLAN_REASON_TO_AND_FRO] = {"to-and-fro",
+                                "It changed its home back and forth, and stays for now (PingPongSec)."},
     [PLAN_REASON_MEMORY_MOVING] = {"memory-moving", "Much of its memory is being moved."},
-    [PLAN_REASON_SLOWER] = {"slower", "It got on more slowly when it was brought together."},
+    [PLAN_REASON_SLOWER] = {"slower", "It ran more slowly when it was brought together on fewer nodes."},
     [PLAN_REASON_CONVERGED] = {"converged", "Nearly all of its memory is on the node of its home."},
     [PLAN_REASON_USE_AWAITED] = {"use-awaited",
                                  "The daemon is finding out which thread uses which memory (Evidence=)."},
-    [PLAN_REASON_ALL_BUSY] = {"all-busy", "All nodes are full, and it runs beside its memory."},
-    [PLAN_REASON_POOLED] = {"pooled",
-                            "With a node each its threads waited for CPUs more than that is worth."},
+    [PLAN_REASON_ALL_BUSY] = {"all-busy", "No CPU is idle, and it already runs on the node of its memory."},
+    [PLAN_REASON_POOLED] =
+        {"pooled", "With a home node each, its threads waited longer for CPUs than local memory is worth."},
 };
 
 static const char *const outcomes[PLAN_OUTCOME_MAX] = {

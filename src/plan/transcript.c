@@ -213,7 +213,7 @@ static int read_head(TranscriptReader *reader, Entry *entry)
     int r;
 
     if (is_foreign(reader))
-        return fail(reader, "head", strdup("not a record: expected what --record= has written"));
+        return fail(reader, "head", strdup("not a record: expected a file written by --record="));
     r = record_reader_init(&records, reader->at, len);
     if (r == 0)
         r = record_next(&records);
@@ -230,7 +230,8 @@ static int read_head(TranscriptReader *reader, Entry *entry)
     entry->world = entry->uses ? take(reader, entry->head.world_bytes) : NULL;
     entry->plan = entry->world ? take(reader, entry->head.plan_bytes) : NULL;
     return entry->plan ? 0
-                       : fail(reader, "head", strdup("expected as many bytes as it says, but the file ends"));
+                       : fail(reader, "head",
+                              strdup("expected all bytes that the head announces, but the file ends"));
 }
 
 static int add_policy(TranscriptReader *reader, const PolicyRow *row, PolicySet *set)
@@ -428,7 +429,7 @@ static int read_world(TranscriptReader *reader, Entry *entry, World **ret)
     if (r < 0)
         return r == -EINVAL ? fail(reader, "World", error) : r;
     if (!fits(world, reader->policies))
-        return fail(reader, "World", strdup("expected workloads of the policies before it"));
+        return fail(reader, "World", strdup("expected only workloads of the recorded policies"));
     r = read_off(reader, entry->head.off, &world->ablated);
     if (r < 0)
         return r;

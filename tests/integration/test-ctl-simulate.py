@@ -164,7 +164,7 @@ class Simulate(ctllib.CtlTest):
         cut = record.with_suffix(".cut")
         cut.write_bytes(record.read_bytes()[:-1])
         for verb in ("replay", "top"):
-            self.fails(verb, str(cut), code=1, says=f"entry {replayed['plans']}, head: expected as many bytes as it says, but the file ends")
+            self.fails(verb, str(cut), code=1, says=f"entry {replayed['plans']}, head: expected all bytes that the head announces, but the file ends")
 
         text = self.ctl("top", record)
         self.assertTrue(text.startswith("a record; "), text)
@@ -212,7 +212,7 @@ class Simulate(ctllib.CtlTest):
         self.fails("simulate", f"--record={self.directory()}/plans", none, code=1, says="--record= needs a variant with a daemon")
         self.fails("simulate", "--record=/nonexistent/plans", self.scenario(), code=1, says="/nonexistent/plans: cannot be written")
         self.fails("simulate", "--record=/dev/full", "--seeds=1", self.scenario(), code=1, says="/dev/full: cannot be written: No space")
-        for name, text, says in (("empty", "", "expected a record of at least one plan"), ("no-record", "hello\n", "entry 1, head: not a record: expected what --record= has written"),
+        for name, text, says in (("empty", "", "expected a recording of at least one plan"), ("no-record", "hello\n", "entry 1, head: not a record: expected a file written by --record="),
                                  ("damaged", "plan hello\n", "entry 1, head: line 1: expected key=value")):
             path = self.directory() / name
             path.write_text(text, encoding="ascii")

@@ -84,8 +84,8 @@ class Record(lib.DaemonTest):
         self.assertGreater(len(replay["different"]), 0)
         self.assertIn("set-home rule=", replay["different"][0]["now"])
         record.write_text(text[:-20], encoding="ascii")
-        self.assertRegex(self.replay(record, status=1), '^{"error":".*record: entry [0-9]+, head: expected as many bytes')
-        self.daemon(f"--record={record}").fails(1, f"cannot make the record {record}: File exists")
+        self.assertRegex(self.replay(record, status=1), '^{"error":".*record: entry [0-9]+, head: expected all bytes')
+        self.daemon(f"--record={record}").fails(1, f"cannot create the recording {record}: File exists")
         self.assertIn("No such file", self.replay(self.directory / "none", status=1))
 
 

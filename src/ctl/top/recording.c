@@ -266,7 +266,7 @@ CtlExit top_recording_read(const char *path, TopRecording *ret)
     if (r < 0)
         return ctl_fail_oom();
     if (recording.n == 0)
-        return ctl_fail(CTL_EXIT_FAILURE, "%s: expected a record of at least one plan", path);
+        return ctl_fail(CTL_EXIT_FAILURE, "%s: expected a recording of at least one plan", path);
     *ret = recording;
     recording = (TopRecording){0};
     return CTL_EXIT_OK;

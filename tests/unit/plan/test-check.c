@@ -93,9 +93,9 @@ static void assert_found(Fixture *f, const char *words)
 
 static void test_shape(void **state)
 {
-    BREAKS(make_lends, "another instant", f.plan.tick++);
-    BREAKS(make_lends, "another instant", f.plan.now_usec++);
-    BREAKS(make_lends, "of no kind", f.plan.actions[1].kind = PLAN_KIND_MAX);
+    BREAKS(make_lends, "another time", f.plan.tick++);
+    BREAKS(make_lends, "another time", f.plan.now_usec++);
+    BREAKS(make_lends, "kind of action 1 is out of range", f.plan.actions[1].kind = PLAN_KIND_MAX);
     BREAKS(make_lends, "out of order", f.plan.actions[1].kind = PLAN_KIND_RELEASE);
     BREAKS(make_lends, "does not fit", f.plan.actions[0].rule = PLAN_RULE_LEASE_ENDED);
     BREAKS(make_lends, "no mechanism", f.plan.actions[0].mechanism = 0);
@@ -103,9 +103,9 @@ static void test_shape(void **state)
     BREAKS(make_lends, "missing or empty", f.plan.actions[0].to = fixture_mask(&f, ""));
     BREAKS(make_lends, "needs a thread and a CPU", f.plan.actions[0].cpu = (CpuIx){99});
     BREAKS(make_lends, "needs a thread and a CPU", f.plan.actions[0].subject.tid = 0);
-    BREAKS(make_lends, "its process is not there", f.plan.actions[0].subject.pid = 99);
-    BREAKS(make_lends, "its thread is not there", f.plan.actions[0].subject.start_ticks++);
-    BREAKS(make_homes, "its process is another one", f.plan.actions[0].subject.start_ticks++);
+    BREAKS(make_lends, "its process does not exist", f.plan.actions[0].subject.pid = 99);
+    BREAKS(make_lends, "its thread does not exist", f.plan.actions[0].subject.start_ticks++);
+    BREAKS(make_homes, "its PID now belongs to another process", f.plan.actions[0].subject.start_ticks++);
     BREAKS(make_lends, "I11", f.limits.observe = true);
     BREAKS(make_lends, "paused", f.world->workloads[0].paused = true);
 }
@@ -116,21 +116,22 @@ static void test_homes(void **state)
     BREAKS(make_homes, "I2, I10", f.world->tasks[0].hands = TASK_HANDS_UNKNOWN);
     BREAKS(make_homes, "I2, I10", f.world->tasks[0].task_class = TASK_CLASS_DEADLINE);
     BREAKS(make_homes, "I2, I10", f.world->processes[0].yielded = true);
-    BREAKS(make_homes, "about no thread", f.plan.actions[0].from = fixture_mask(&f, "9"));
+    BREAKS(make_homes, "no thread has the mask", f.plan.actions[0].from = fixture_mask(&f, "9"));
     BREAKS(make_homes, "inside the home's nodes", f.plan.actions[0].to = fixture_mask(&f, "0-8"));
     BREAKS(make_homes, "no policy", f.policies->policies[0]->mode = POLICY_MODE_NONE);
-    BREAKS(make_homes, "nothing to put back", f.plan.actions[0].original = NULL);
-    BREAKS(make_homes, "I6: it leaves its group", f.plan.actions[0].home_nodes = fixture_mask(&f, "1"));
-    BREAKS(make_homes, "I6: it leaves its group", f.plan.n_homes = 0);
+    BREAKS(make_homes, "the mask to put back is missing", f.plan.actions[0].original = NULL);
+    BREAKS(make_homes, "I6: its home is not that of its group",
+           f.plan.actions[0].home_nodes = fixture_mask(&f, "1"));
+    BREAKS(make_homes, "I6: its home is not that of its group", f.plan.n_homes = 0);
     BREAKS(make_homes, "I6: two homes", f.plan.homes[f.plan.n_homes++] = f.plan.homes[0]);
-    BREAKS(make_homes, "not there", f.plan.homes[0].group_id += 7, f.plan.n_actions = 0);
+    BREAKS(make_homes, "does not exist", f.plan.homes[0].group_id += 7, f.plan.n_actions = 0);
 }
 
 static void test_lends(void **state)
 {
     BREAKS(make_lends, "has no home", f.world->groups[0].home = f.world->groups[0].home_nodes = NULL);
     BREAKS(make_lends, "Steal=no", f.policies->policies[0]->steal = false);
-    BREAKS(make_lends, "our mask", f.world->tasks[0].original = NULL);
+    BREAKS(make_lends, "the mask that we set", f.world->tasks[0].original = NULL);
     BREAKS(make_lends, "add exactly", f.plan.actions[0].to = fixture_mask(&f, "0-9"));
     BREAKS(make_lends, "add exactly", f.plan.actions[0].to = fixture_mask(&f, "0-6,8-9"));
     BREAKS(make_lends, "I7: moved", f.world->tasks[0].last_move_usec = f.world->now_usec - 999999);
@@ -149,7 +150,7 @@ static void test_lends(void **state)
     BREAKS(make_lends, "I8: distance 20", f.policies->policies[0]->max_distance = 19);
     BREAKS(make_lends, "beyond Scope", f.policies->policies[0]->scope = POLICY_SCOPE_NODE);
     BREAKS(make_lends, "cross_node is wrong", f.plan.actions[0].cross_node = false);
-    BREAKS(make_lends, "away", f.plan.actions[0].distance = 21);
+    BREAKS(make_lends, "at distance 21", f.plan.actions[0].distance = 21);
     BREAKS(make_lends, "I4: 2 moves across nodes by a", f.policies->policies[0]->cross_node_burst = 1);
     BREAKS(make_lends, "I4: 2 moves across nodes", f.limits.cross_node_burst = 1);
 }
@@ -159,13 +160,13 @@ static void test_pushes(void **state)
     BREAKS(make_push, "has no home", f.world->groups[0].home = f.world->groups[0].home_nodes = NULL);
     BREAKS(make_push, "Steal=no", f.policies->policies[0]->steal = false);
     BREAKS(make_push, "mask of its home", f.plan.actions[0].to = fixture_mask(&f, "0-14"));
-    BREAKS(make_push, "not of its home", f.plan.actions[0].cpu.i = 16);
+    BREAKS(make_push, "not in its home", f.plan.actions[0].cpu.i = 16);
     BREAKS(make_push, "runs on another CPU", f.world->tasks[0].last_cpu.i = 2);
-    BREAKS(make_push, "no push to another node", f.plan.actions[0].cross_node = false);
+    BREAKS(make_push, "not a push to another node", f.plan.actions[0].cross_node = false);
     BREAKS(make_push, "I10: the World is partial", f.world->partial = true);
     BREAKS(make_push, "I7: moved", f.world->tasks[0].last_move_usec = f.world->now_usec - 999999);
     BREAKS(make_push, "CPU 9 of the core is not idle", fixture_cpu(&f, 9, 500, 0));
-    BREAKS(make_push, "pauses", f.world->tasks[0].run_before_permille = 899);
+    BREAKS(make_push, "not run steadily", f.world->tasks[0].run_before_permille = 899);
     BREAKS(make_push, "I4: 1 moves across nodes by a", f.policies->policies[0]->cross_node_burst = 0);
 }
 

@@ -59,7 +59,7 @@ CtlExit simulate_record(const SimSpec *spec, const char *path)
         variant++;
     if (variant == spec->n_variants)
         return ctl_fail(CTL_EXIT_FAILURE,
-                        "--record= needs a variant with a daemon: without, nothing is planned");
+                        "--record= needs a variant with a daemon: without one, nothing is planned");
     recording.out = open_memstream(&recording.text, &recording.len);
     if (!recording.out)
         return ctl_fail_oom();

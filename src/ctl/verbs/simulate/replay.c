@@ -58,7 +58,7 @@ static CtlExit replay_all(Replay *replay, const char *path, const char *text, si
     if (r < 0)
         return ctl_fail_oom();
     return replay->n > 0 ? CTL_EXIT_OK
-                         : ctl_fail(CTL_EXIT_FAILURE, "%s: expected a record of at least one plan", path);
+                         : ctl_fail(CTL_EXIT_FAILURE, "%s: expected a recording of at least one plan", path);
 }
 
 static void print_text(const char *title, const char *text)
