@@ -124,10 +124,10 @@ static const Option options[] = {
      "Put back what an earlier daemon left, and exit: all (default)," NEXT_LINE "or after a crash only",
      .take = take_restore},
     {"system-bus", "=BOOL",
-     "Be org.numaplace1 on the system bus; by default only on the" NEXT_LINE "standard runtime directory",
+     "Serve org.numaplace1 on the system bus; default: yes with the" NEXT_LINE "standard runtime directory",
      .take = take_system_bus},
     {"rehearse", "=N", "Split this one-node machine into N emulated nodes", .take = take_rehearse},
-    {"whole-machine", "", "Also CPUs outside the cpuset of this process",
+    {"whole-machine", "", "Also use CPUs outside the cpuset of this process",
      .flag = &arg.topology.whole_machine},
     {"root", "=DIR", "Read a captured kernel tree; implies --dry-run, needs one of:", .take = take_root},
     {"topology-xml", "=FILE", "Topology from an hwloc XML file; only with --dry-run",
@@ -171,7 +171,7 @@ static int check_options(void)
             "--topology-xml= and --synthetic= describe another machine: expected --dry-run with them");
     if (strcmp(arg.root, "/") != 0 && !elsewhere)
         return usage_error(
-            "--root= is another machine's tree: expected --topology-xml= or --synthetic= with it");
+            "--root= describes another machine: expected --topology-xml= or --synthetic= with it");
     return 0;
 }
 

@@ -39,12 +39,11 @@ int runtime_dir_find(const char *path, char **ret_error)
         return fail_open(path, -errno, ret_error);
     if (st.st_uid != 0 && st.st_uid != geteuid())
         return format_error(ret_error, -EPERM,
-                            "the runtime directory %s belongs to user %u, not to this one (%u)", path,
+                            "the runtime directory %s belongs to user %u; expected user %u", path,
                             (unsigned)st.st_uid, (unsigned)geteuid());
     if (st.st_mode & (S_IWGRP | S_IWOTH))
-        return format_error(ret_error, -EPERM,
-                            "the runtime directory %s may be written by others (mode %03o)", path,
-                            (unsigned)(st.st_mode & 0777));
+        return format_error(ret_error, -EPERM, "the runtime directory %s is writable by others (mode %03o)",
+                            path, (unsigned)(st.st_mode & 0777));
     return TAKE_FD(fd);
 }
 
@@ -53,7 +52,7 @@ int runtime_dir_open(const char *path, char **ret_error)
     int r;
 
     if (mkdir(path, 0755) < 0 && errno != EEXIST)
-        return format_error(ret_error, -errno, "cannot make the runtime directory %s: %s", path,
+        return format_error(ret_error, -errno, "cannot create the runtime directory %s: %s", path,
                             strerror(errno));
     r = runtime_dir_find(path, ret_error);
     if (r == -ENOENT)
@@ -148,7 +147,7 @@ static int host_lock(int dir_fd, const char *standard, int flags, int operation,
         return format_error(ret_error, -EBUSY,
                             "another numaplaced places tasks on this host, or puts them back");
     return format_error(ret_error, -EBUSY,
-                        "another numaplaced (pid %u, on %s) places tasks on this host: there can be one",
+                        "another numaplaced (pid %u, on %s) places tasks on this host: only one may",
                         holder.pid, holder.directory);
 }
 

@@ -190,9 +190,10 @@ static int finish_output(void)
 static int usage(void)
 {
     (void)printf("usage: numaplace-exporter [OPTION...]\n\n"
-                 "Serves what numaplaced counts at /metrics, for Prometheus; or, on a connection that it\n"
-                 "is given, over Varlink, for systemd-report.\n\n"
-                 "  --listen=[ADDRESS:]PORT  where, default 127.0.0.1:%d; a socket of systemd's comes first\n"
+                 "Serves the metrics of numaplaced at /metrics, for Prometheus; or, on an inherited\n"
+                 "connection, over Varlink, for systemd-report.\n\n"
+                 "  --listen=[ADDRESS:]PORT  address to listen on, default 127.0.0.1:%d;\n"
+                 "                           a socket from systemd takes precedence\n"
                  "  --socket=PATH            socket of the daemon, default " NUMAPLACE_BUS_SOCKET "\n"
                  "  --help                   show this text\n"
                  "  --version                show the version\n\n"

@@ -312,7 +312,7 @@ class Daemon(ctllib.CtlTest):
                 self.fails(self.socket, *args, code=4, says=args[1])
 
     def test_no_number_of_a_process(self):
-        self.fails(self.socket, "explain", "0", code=4, says="no process has that for a number")
+        self.fails(self.socket, "explain", "0", code=4, says="it is not a PID")
 
     def test_goes_on_after_a_name_that_failed(self):
         done = ctllib.run(self.socket, "pause", "nosuch", "10-test")

@@ -161,7 +161,7 @@ class Under(lib.DaemonTest):
                               capture_output=True, text=True, check=False,
                               env={**os.environ, "DBUS_SYSTEM_BUS_ADDRESS": "unix:path=/nonexistent"})
         self.assertEqual(done.returncode, 125)
-        self.assertIn("may only look", done.stderr)
+        self.assertIn("may only read", done.stderr)
         self.assertEqual(self.running.ctl("status")["assigned"], 0)
         self.running.stop()
 

@@ -190,8 +190,8 @@ class Changing(BusTest):
         daemon = self.served(self.daemon_on_bus())
         for args in (("Pause", "s", ""), ("Pause", "s", "50-test"), ("Release", "s", "50-test"), ("Resume", "s", ""),
                      ("Reload",)):
-            self.refuses("user 65534 may only look", *args, who=NOBODY)
-        self.refuses("user 65534 may only look", "Pause", who=NOBODY, **WORKLOAD)
+            self.refuses("user 65534 may only read", *args, who=NOBODY)
+        self.refuses("user 65534 may only read", "Pause", who=NOBODY, **WORKLOAD)
         self.assertFalse(self.paused(daemon))
         self.answers("Pause", "s", "")
         self.assertTrue(self.paused(daemon))
@@ -232,10 +232,10 @@ class Changing(BusTest):
         self.start_bus()
         daemon = self.served(self.daemon_on_bus())
         polkit = self.start_polkit("no")
-        self.refuses("may only look", "Pause", "s", "", who=NOBODY)
+        self.refuses("may only read", "Pause", "s", "", who=NOBODY)
         self.stop_bus(polkit)
         self.start_polkit("challenge")
-        self.refuses("needs an interactive authentication", "Pause", "s", "", who=NOBODY)
+        self.refuses("needs interactive authentication", "Pause", "s", "", who=NOBODY)
         self.assertFalse(self.paused(daemon))
         daemon.stop()
 
@@ -253,7 +253,7 @@ class Changing(BusTest):
         lib.wait_until("another tick", lambda: self.answers("GetStatus")[0]["tick"]["data"] > tick)
         self.assertIsNone(asking.poll())
         self.stop_bus(polkit)
-        self.assertIn("may only look", asking.communicate(timeout=lib.DEADLINE_SEC)[1])
+        self.assertIn("may only read", asking.communicate(timeout=lib.DEADLINE_SEC)[1])
         self.assertFalse(self.paused(daemon))
         daemon.stop()
 
@@ -267,7 +267,7 @@ class Changing(BusTest):
             asking = subprocess.Popen([*who, *call], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             self.addCleanup(self.stop_bus, asking)
             self.assertIn("org.numaplace1.manage", polkit.stdout.readline())
-        self.refuses("too many changes wait", "Pause", "s", "", who=NOBODY)
+        self.refuses("too many requests await", "Pause", "s", "", who=NOBODY)
         # Root is not asked.
         self.answers("Pause", "s", "")
         self.assertTrue(self.paused(daemon))
@@ -286,7 +286,7 @@ class Coming(BusTest):
 
     def test_bus_comes_and_goes(self):
         daemon = self.daemon_on_bus()
-        lib.wait_until("a word about it", lambda: daemon.says("not on the system bus"))
+        lib.wait_until("a word about it", lambda: daemon.says("cannot join the system bus"))
         daemon.ctl("status")
         bus = self.start_bus()
         self.served(daemon)

@@ -319,7 +319,7 @@ class Rights(lib.DaemonTest):
         for args in (("pause", "--all"), ("resume", "--all"), ("release", "--all"), ("reload",)):
             run = ctl(*args)
             self.assertNotEqual(run.returncode, 0, args)
-            self.assertIn("may only look", run.stderr)
+            self.assertIn("may only read", run.stderr)
         self.assertEqual(daemon.ctl("status")["state"], "running")
         daemon.stop()
 

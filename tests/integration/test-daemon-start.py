@@ -186,7 +186,7 @@ class Elsewhere(Crashed):
     def test_restore_in_another_namespace(self):
         workload = self.crash()
         run = self.restore(wrap=self.elsewhere("--mount-proc"))
-        self.check_kept(workload, run, lib.NOT_RESTORED, f"{self.journal} is of a daemon in another PID namespace, with 1 process or cgroup that it has placed")
+        self.check_kept(workload, run, lib.NOT_RESTORED, f"{self.journal} belongs to a daemon in another PID namespace, which placed 1 process or cgroup")
         run = self.restore("--restore=crash", wrap=self.elsewhere("--mount-proc"))
         self.check_kept(workload, run, 0)
         self.check_restored(workload)
@@ -198,7 +198,7 @@ class Elsewhere(Crashed):
         workload = self.crash()
         args = [f"--runtime-dir={self.runtime}", f"--config={self.config}", f"--policy-dir={self.policies}", "--once", "--rehearse=2"]
         run = self.restore(*args, wrap=self.elsewhere("--mount-proc"))
-        self.check_kept(workload, run, 0, "is of a daemon in another PID namespace")
+        self.check_kept(workload, run, 0, "belongs to a daemon in another PID namespace")
         self.check_restored(workload)
 
     def test_restore_beside_a_daemon_of_another_namespace(self):

@@ -23,7 +23,7 @@
 /* Somebody may be typing a password. */
 #define POLKIT_TIMEOUT_USEC (120 * USEC_PER_SEC)
 
-#define TOO_MANY "too many changes wait for an answer about who wants them; try again later"
+#define TOO_MANY "too many requests await authorization; try again later"
 
 #define POLKIT_INTERACTIVE 1U /* AllowUserInteraction of CheckAuthorizationFlags */
 
@@ -81,7 +81,7 @@ static bool is_privileged(uid_t uid)
 static int not_permitted(sd_bus_error *error, uid_t uid, const char *who)
 {
     return sd_bus_error_setf(error, NUMAPLACE_ERROR_NOT_PERMITTED,
-                             "user %u may only look: changing is for root and for %s", (unsigned)uid, who);
+                             "user %u may only read: changes are for root and for %s", (unsigned)uid, who);
 }
 
 /* Answers the caller with an error. It does not matter if the caller has gone. */
@@ -95,7 +95,7 @@ static void refuse_user(BusRequest *request)
 {
     CLEANUP(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
 
-    (void)not_permitted(&error, request->uid, "whom polkit lets");
+    (void)not_permitted(&error, request->uid, "users that polkit authorizes");
     refuse(request, &error);
 }
 
@@ -125,7 +125,7 @@ static int on_polkit(sd_bus_message *reply, void *userdata, sd_bus_error *error)
         grant(request);
     else if (answered && challenge)
         refuse(request, &SD_BUS_ERROR_MAKE_CONST(SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED,
-                                                 "this needs an interactive authentication"));
+                                                 "this needs interactive authentication"));
     else
         refuse_user(request);
     return 1;

@@ -170,8 +170,9 @@ static int on_patience(sd_event_source *source, uint64_t usec, void *userdata)
     uint64_t now = time_now_usec();
 
     while (server->waiting && server->waiting->waits_usec + PATIENCE_USEC <= now)
-        client_disconnect(server->waiting,
-                          client_unread(server->waiting) > 0 ? "it does not read" : "it does not speak");
+        client_disconnect(server->waiting, client_unread(server->waiting) > 0
+                                               ? "it does not read"
+                                               : "it does not complete the handshake");
     server_arm_patience(server);
     return 0;
 }
@@ -232,7 +233,7 @@ static int on_message(sd_bus_message *message, void *userdata, sd_bus_error *err
 static void client_failed(BusClient *client, int error)
 {
     if (error == -EMSGSIZE)
-        client_disconnect(client, "it sends messages longer than any call");
+        client_disconnect(client, "it sends a message that is too long");
     else
         client_end(client);
 }

@@ -75,8 +75,8 @@ static void wait_for_bus(BusSystem *system, const char *why)
     system->lost = true;
     if (!system->told_missing)
         log_notice(system->log, NUMAPLACE_MESSAGE_MISSING_FEATURE,
-                   "%s (%s): clients reach the daemon through its own socket only, until that changes",
-                   system->ready ? "the system bus went away" : "not on the system bus", why);
+                   "%s (%s): clients reach the daemon only through its own socket until that changes",
+                   system->ready ? "the system bus went away" : "cannot join the system bus", why);
     system->told_missing = true;
     system->ready = false;
     (void)sd_event_source_set_time_relative(system->retry_source, system->retry_usec);

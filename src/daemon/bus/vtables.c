@@ -122,7 +122,7 @@ static int method_explain(sd_bus_message *message, void *userdata, sd_bus_error 
     workload = world_workload_by_name(manager->world, name);
     if (!workload && !manager_is_pid(name, &pid))
         return sd_bus_error_setf(error, NUMAPLACE_ERROR_NO_SUCH_WORKLOAD,
-                                 "there is no workload '%s', and no process has that for a number", name);
+                                 "there is no workload '%s', and it is not a PID", name);
 
     dict = reply_new(message);
     r = workload ? describe_explain_workload(&dict, manager, name, workload)
@@ -182,7 +182,7 @@ static int administer(sd_bus_message *message, void *userdata, sd_bus_error *err
     case MANAGER_E_LIMIT:
         return sd_bus_error_setf(
             error, NUMAPLACE_ERROR_LIMIT,
-            "%u processes are released one by one already; release their workload instead",
+            "%u processes are already released one by one; release their workload instead",
             MANAGER_RELEASED_MAX);
     case -EREMOTEIO:
         return sd_bus_error_setf(error, NUMAPLACE_ERROR_NOT_RESTORED,
@@ -258,7 +258,7 @@ static int method_assign_process(sd_bus_message *message, void *userdata, sd_bus
     if (r < 0)
         return r;
     if (!bus_is_owner(message, userdata, owner))
-        return sd_bus_error_setf(error, NUMAPLACE_ERROR_NOT_PERMITTED, "process %d is somebody else's",
+        return sd_bus_error_setf(error, NUMAPLACE_ERROR_NOT_PERMITTED, "process %d belongs to another user",
                                  (int)who.pid);
     r = manager_assign_process(manager, message, &who, starting);
     switch (r) {
@@ -269,7 +269,7 @@ static int method_assign_process(sd_bus_message *message, void *userdata, sd_bus
                                  who.policy);
     case MANAGER_E_LIMIT:
         return sd_bus_error_setf(error, NUMAPLACE_ERROR_LIMIT,
-                                 "%u processes are assigned to policies already, or %u calls wait",
+                                 "%u processes are already assigned to policies, or %u calls are waiting",
                                  ASSIGNMENTS_MAX, MANAGER_ASSIGNING_MAX);
     default:
         return r;

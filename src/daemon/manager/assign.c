@@ -256,7 +256,8 @@ void manager_assignments_keep(Manager *manager)
     r = save(manager);
     if (r < 0)
         log_warning(manager->log, NULL,
-                    "cannot write %s/" FILE_NAME ": %s; a restart would forget who was assigned to a policy",
+                    "cannot write %s/" FILE_NAME
+                    ": %s; a restart would forget which processes were assigned to policies",
                     manager->options.runtime_directory, strerror(-r));
 }
 
@@ -275,7 +276,8 @@ int manager_assignments_load(Manager *manager)
         r = assignments_parse(manager->assigned, text, len);
     if (r < 0 && r != -ENOMEM)
         log_warning(manager->log, NULL,
-                    "cannot read %s/" FILE_NAME ": %s; who was assigned to a policy may be forgotten",
+                    "cannot read %s/" FILE_NAME
+                    ": %s; which processes were assigned to policies may be forgotten",
                     manager->options.runtime_directory, strerror(-r));
     return r == -ENOMEM ? r : 0;
 }

@@ -152,7 +152,7 @@ static int on_pressure(sd_event_source *source, int fd, uint32_t revents, void *
 
     if (revents & (EPOLLERR | EPOLLHUP)) {
         log_warning(manager->log, NUMAPLACE_MESSAGE_MISSING_FEATURE,
-                    "pressure events have ended; looking every %llu s when idle instead",
+                    "pressure events have ended; checking every %llu s when idle instead",
                     PACE_IDLE_MAX_USEC / USEC_PER_SEC);
         manager->psi_source = sd_event_source_disable_unref(source);
         return 0;
@@ -225,7 +225,7 @@ static int add_pressure(Manager *manager)
         fd = psi_trigger(manager->root_fd, "proc/pressure/cpu", PSI_STALL_USEC, PSI_WINDOW_UNPRIVILEGED_USEC);
     if (fd < 0) {
         log_notice(manager->log, NUMAPLACE_MESSAGE_MISSING_FEATURE,
-                   "no pressure events (%s): looking every %llu s when idle instead", strerror(-fd),
+                   "no pressure events (%s): checking every %llu s when idle instead", strerror(-fd),
                    PACE_IDLE_MAX_USEC / USEC_PER_SEC);
         return 0;
     }
@@ -256,12 +256,12 @@ static void tell_features(Manager *manager)
 
     if (!features->task_schedstat)
         log_notice(manager->log, id,
-                   "no /proc/PID/schedstat: waiting for a CPU is not seen, so nothing will be lent");
+                   "no /proc/PID/schedstat: waiting for a CPU cannot be measured, so nothing will be lent");
     else if (!features->schedstat)
         log_notice(manager->log, id,
                    "no /proc/schedstat: waiting per CPU is taken from the managed threads instead");
     if (!features->psi)
-        log_notice(manager->log, id, "no /proc/pressure: looking every %llu s when idle instead",
+        log_notice(manager->log, id, "no /proc/pressure: checking every %llu s when idle instead",
                    PACE_IDLE_MAX_USEC / USEC_PER_SEC);
     if (features->cgroup == PROBE_CGROUP_NONE)
         log_notice(manager->log, id, "no cgroups: Cgroup=, Unit= and Slice= match nothing");
@@ -398,7 +398,7 @@ int manager_new(const ManagerOptions *options, Log *log, Manager **ret)
     if (r >= 0)
         r = add_sources(manager);
     if (r < 0)
-        return log_failure(r, manager->log, NULL, "cannot wait for anything: %s", strerror(-r));
+        return log_failure(r, manager->log, NULL, "cannot set up the event loop: %s", strerror(-r));
     r = manager_neighbours_look(manager, time_now_usec());
     if (r < 0)
         return r;
@@ -473,8 +473,8 @@ static int stop(Manager *manager)
         return -EREMOTEIO;
     }
     log_notice(manager->log, NUMAPLACE_MESSAGE_STOPPED,
-               "stopped; put back %zu %s, left %zu as somebody else pinned %s", restored,
-               human_noun(restored, "thread", "threads"), left, human_noun(left, "it", "them"));
+               "stopped; put back %zu %s, left %zu that somebody else has pinned", restored,
+               human_noun(restored, "thread", "threads"), left);
     return 0;
 }
 

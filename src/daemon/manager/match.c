@@ -116,7 +116,7 @@ void manager_hangs(void *userdata, const ProbeSubject *subject)
     log_fields_add(&fields, "NUMAPLACE_UID", "%u", (unsigned)subject->uid);
     log_record(
         manager->log, LOG_WARNING, NUMAPLACE_MESSAGE_HANGS, &fields,
-        "%s[%d] of user %u does not let its command line or environment be read; leaving it alone until it "
-        "does",
+        "reading the command line or environment of %s[%d] of user %u hangs; leaving it alone until that "
+        "works",
         comm ? comm : "?", (int)subject->pid, (unsigned)subject->uid);
 }

@@ -61,7 +61,7 @@ static void tell(Manager *manager, const OrderNews *news)
     log_fields_add(&fields, "NUMAPLACE_BLOCKED_USEC", "%" PRIu64, result->account.blocked_usec);
     log_record(manager->log, LOG_INFO, NUMAPLACE_MESSAGE_MEMORY, &fields,
                "memory of %s[%d]: %s, moved %" PRIu64 " KiB, %" PRIu64
-               " KiB could not be; calls took %" PRIu64 " us, the longest %" PRIu64 " us",
+               " KiB could not be moved; calls took %" PRIu64 " us, the longest %" PRIu64 " us",
                comm, (int)news->subject.pid, mover_outcome_names[result->outcome],
                result->account.moved_bytes >> 10, refused >> 10, result->account.blocked_usec,
                result->account.longest_usec);

@@ -22,10 +22,11 @@ static void tell(Manager *manager, NeighbourKind kind, const Neighbour *neighbou
     const char *detail = neighbour->detail;
 
     if (neighbour->present)
-        log_info(manager->log, NUMAPLACE_MESSAGE_NEIGHBOUR, "also deciding: %s%s%s%s: %s",
+        log_info(manager->log, NUMAPLACE_MESSAGE_NEIGHBOUR, "other placement mechanism: %s%s%s%s: %s",
                  neighbour_name(kind), *detail ? " (" : "", detail, *detail ? ")" : "", neighbour_text(kind));
     else
-        log_info(manager->log, NUMAPLACE_MESSAGE_NEIGHBOUR, "no longer deciding: %s", neighbour_name(kind));
+        log_info(manager->log, NUMAPLACE_MESSAGE_NEIGHBOUR, "other placement mechanism gone: %s",
+                 neighbour_name(kind));
 }
 
 static bool is_news(const Neighbour *before, const Neighbour *now)
@@ -52,7 +53,7 @@ int manager_neighbours_look(Manager *manager, uint64_t now_usec)
     manager->neighbours_usec = now_usec;
     if (rival && manager->mode == MANAGER_MODE_ACTIVE && !manager->paused) {
         log_warning(manager->log, NUMAPLACE_MESSAGE_NEIGHBOUR,
-                    "numad runs: everything is paused, until \"numaplacectl resume --all\"");
+                    "numad is running: placement is paused until \"numaplacectl resume --all\"");
         manager_stand_back(manager);
     }
     return 0;

@@ -50,7 +50,7 @@ static void note_sensing(Manager *manager, const char *what, int r)
         log_warning(manager->log, NULL, "cannot read %s: %s; changing nothing until it works again", what,
                     strerror(-r));
     else
-        log_notice(manager->log, NULL, "reading the kernel's numbers works again");
+        log_notice(manager->log, NULL, "reading from the kernel works again");
     manager->tick_error = r;
 }
 
@@ -75,7 +75,7 @@ static void note_descriptors(Manager *manager)
         return;
     (void)getrlimit(RLIMIT_NOFILE, &limit);
     log_warning(manager->log, NUMAPLACE_MESSAGE_LIMIT,
-                "too few descriptors (RLIMIT_NOFILE is %" PRIu64 "): what cannot be read is left alone",
+                "too few descriptors (RLIMIT_NOFILE is %" PRIu64 "): leaving alone what cannot be read",
                 (uint64_t)limit.rlim_cur);
     manager->told_descriptors = true;
 }

@@ -114,8 +114,8 @@ int manager_open_root(Manager *manager)
     if (strcmp(manager->options.root, "/") == 0 && !has_own_proc(manager->root_fd))
         return log_failure(
             -EINVAL, manager->log, NULL,
-            "/proc shows another PID namespace, or nothing: expected the one of this process, as after "
-            "mount -t proc proc /proc");
+            "/proc shows another PID namespace, or nothing: expected this process's own, as after mount -t "
+            "proc proc /proc");
     return 0;
 }
 
@@ -220,11 +220,11 @@ static bool tell_other(Manager *manager, const char *name)
                     "cannot tell what a daemon in another PID namespace has left in place: %s",
                     error ? error : strerror(-r));
     else if (n > 0)
-        log_warning(manager->log, NUMAPLACE_MESSAGE_LEFTOVER,
-                    "%s is of a daemon in another PID namespace, with %zu %s that it has placed: "
-                    "numaplaced --restore puts back there what it has placed; if that namespace is gone, "
-                    "delete the file",
-                    path, n, human_noun(n, "process or cgroup", "processes and cgroups"));
+        log_warning(
+            manager->log, NUMAPLACE_MESSAGE_LEFTOVER,
+            "%s belongs to a daemon in another PID namespace, which placed %zu %s; run numaplaced --restore "
+            "there to put them back, or delete the file if that namespace is gone",
+            path, n, human_noun(n, "process or cgroup", "processes and cgroups"));
     return r < 0 || n > 0;
 }
 
@@ -264,8 +264,8 @@ static int recover(Manager *manager)
     r = manager_put_back(manager, NULL, &restored, &left);
     if (restored > 0 || left > 0)
         log_notice(manager->log, NUMAPLACE_MESSAGE_RECOVERED,
-                   "put back %zu %s an earlier daemon had placed, left %zu as somebody else pinned %s",
-                   restored, human_noun(restored, "thread", "threads"), left, human_noun(left, "it", "them"));
+                   "put back %zu %s an earlier daemon had placed, left %zu that somebody else has pinned",
+                   restored, human_noun(restored, "thread", "threads"), left);
     if (r >= 0 || r == -ENOMEM)
         return r;
     log_error(manager->log, NUMAPLACE_MESSAGE_NOT_RESTORED,
@@ -360,10 +360,9 @@ int manager_keep(Manager *manager)
     int r = act_note_kept(manager->act, true);
 
     if (r < 0)
-        log_warning(
-            manager->log, NUMAPLACE_MESSAGE_JOURNAL,
-            "the undo journal cannot record that placements are to stay (%s): the next start puts them back",
-            strerror(-r));
+        log_warning(manager->log, NUMAPLACE_MESSAGE_JOURNAL,
+                    "the undo journal cannot record that placements stay (%s): the next start puts them back",
+                    strerror(-r));
     log_notice(manager->log, NUMAPLACE_MESSAGE_STOPPED,
                "stopped; placements stay as they are (KeepOnStop=yes) until the next start");
     return 0;

@@ -211,7 +211,7 @@ static int parse_line(Assignments *assignments, RecordReader *reader)
                                          : record_expected(reader, "\"process\"");
 
     if (r == 0 && value.pid <= 0)
-        r = record_expected(reader, "a process number");
+        r = record_expected(reader, "a PID");
     if (r == 0)
         r = assignments_set(assignments, &value);
     free(value.stripe);

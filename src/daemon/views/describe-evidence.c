@@ -82,14 +82,14 @@ static void put_kind(Dict *dict, const Manager *manager, const Policy *policy, c
         kind = evidence_choose(&evidence->machine, wanted);
         if (watch && watch->kind == EVIDENCE_KERNEL && kind == EVIDENCE_WRITE && process->write_fails) {
             kind = watch->kind;
-            why = strdup("kernel; not write: it was tried in vain with this process");
+            why = strdup("kernel; not write: that failed with this process");
         } else {
             why = evidence_explain(&evidence->machine, wanted);
         }
         dict_check(dict, why ? 0 : -ENOMEM);
     }
     dict_string(dict, "use_evidence", evidence_names[kind]);
-    dict_string(dict, "use_why", why ? why : "residency; no memory is looked at or moved here");
+    dict_string(dict, "use_why", why ? why : "residency; memory is neither sampled nor moved here");
 }
 
 static void put_stall(Dict *dict, const ManagerStall *stall)
@@ -97,7 +97,7 @@ static void put_stall(Dict *dict, const ManagerStall *stall)
     dict_string(dict, "counters",
                 stall && stall->counting && !stall->why ? "used"
                 : stall && stall->why                   ? stall->why
-                                                        : "nobody's memory is looked at here");
+                                                        : "waiting for memory is not counted here");
     dict_u64(dict, "counters_processes", stall ? stall->n_counted : 0);
     dict_u64(dict, "counters_cpu_usec", stall ? stall->cpu_nsec / NSEC_PER_USEC : 0);
 }

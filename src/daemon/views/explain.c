@@ -173,8 +173,9 @@ static Verdict verdict_of_managed(const Manager *manager, const Process *process
     if (workload->paused)
         return verdict_of_reason(PLAN_REASON_PAUSED);
     if (manager_observes(manager, process->workload))
-        return (Verdict){plan_reason_name(PLAN_REASON_OBSERVE),
-                         "It is only observed: nothing is changed, and what acting would do is said."};
+        return (Verdict){
+            plan_reason_name(PLAN_REASON_OBSERVE),
+            "It is only observed: nothing is changed, but the answer shows what acting would do."};
     if (group && group->home)
         return (Verdict){"managed", "It is placed by its policy."};
     reason = reason_of_plan(manager, story);
@@ -339,13 +340,15 @@ static Verdict verdict_of_look(int r, pid_t pid)
                          "Its command line or environment is being read, to find out whether a policy "
                          "matches."};
     case PROBE_E_HANGS:
-        return (Verdict){"hangs",
-                         "It does not let its command line or environment be read, which a policy asks "
-                         "for: left alone until it does."};
+        return (Verdict){
+            "hangs",
+            "Reading its command line or environment, which a policy asks for, hangs: it is left alone until "
+            "that works."};
     case PROBE_E_CROWDED:
-        return (Verdict){"crowded",
-                         "Its command line or environment, which a policy asks for, is not read while "
-                         "reads of too many other processes of its user hang."};
+        return (Verdict){
+            "crowded",
+            "Its command line or environment, which a policy asks for, is not read while too many reads of "
+            "other processes of its user hang."};
     default:
         return pid == getpid()
                    ? (Verdict){"self", "This is the daemon itself, which is never placed."}
@@ -387,11 +390,11 @@ int describe_explain_workload(Dict *dict, Manager *manager, const char *asked, c
 {
     Story story = {.workload = workload->name};
     bool observed = manager_observes(manager, world_workload_index(manager->world, workload));
-    Verdict placed = observed
-                         ? (Verdict){plan_reason_name(PLAN_REASON_OBSERVE),
-                                     "Its processes are only observed: nothing is changed, and what acting "
-                                     "would do is said."}
-                         : (Verdict){"managed", "Its processes are placed by this policy."};
+    Verdict placed =
+        observed ? (Verdict){plan_reason_name(PLAN_REASON_OBSERVE),
+                             "Its processes are only observed: nothing is changed, but the answer shows what "
+                             "acting would do."}
+                 : (Verdict){"managed", "Its processes are placed by this policy."};
 
     dict_begin(dict);
     put_verdict(dict, asked, "workload", true,
