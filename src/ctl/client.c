@@ -129,7 +129,7 @@ static CtlExit fail_connect(const char *path, int error)
     if (is_hang_up(error) || error == -ETIMEDOUT)
         return client_fail(error);
     if (error == -EAGAIN)
-        return ctl_fail(CTL_EXIT_NO_ANSWER, "numaplaced at %s takes no connections", path);
+        return ctl_fail(CTL_EXIT_NO_ANSWER, "numaplaced at %s does not accept connections", path);
     if (error == -E2BIG)
         return ctl_fail(CTL_EXIT_FAILURE,
                         "cannot connect to numaplaced at %s: the path of a socket has at most %zu bytes",
@@ -175,8 +175,8 @@ CtlExit client_fail(int error)
                         "the process keeps its command line or environment locked: try again");
     if (error == -ETIMEDOUT)
         return ctl_fail(CTL_EXIT_NO_ANSWER,
-                        "numaplaced is there and does not answer: it hangs or is stopped");
-    return ctl_fail(CTL_EXIT_FAILURE, "talking to numaplaced: %s", strerror(-error));
+                        "numaplaced is running but does not answer: it is hung or stopped");
+    return ctl_fail(CTL_EXIT_FAILURE, "cannot communicate with numaplaced: %s", strerror(-error));
 }
 
 CtlExit client_fail_call(int r, const sd_bus_error *error)
@@ -263,7 +263,7 @@ CtlExit client_list(sd_bus *bus, const char *method, int64_t after, json_object 
             return code;
         last = view_number(json_object_array_get_idx(page, view_length(page) - 1), "sequence", 0);
         if (last <= after)
-            return ctl_fail(CTL_EXIT_FAILURE, "numaplaced's answer to %s does not advance", method);
+            return ctl_fail(CTL_EXIT_FAILURE, "numaplaced's answer to %s repeats earlier entries", method);
         after = last;
         for (size_t i = 0; i < view_length(page); i++)
             if (json_append(list, json_object_get(json_object_array_get_idx(page, i))) < 0)

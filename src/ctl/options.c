@@ -75,36 +75,36 @@ static const OptionRow option_rows[OPTION_MAX] = {
                        FIELD(socket)},
     [OPTION_JSON] = {"json", 0, "MODE", "print JSON: pretty, short or off"},
     [OPTION_NO_LEGEND] = {"no-legend", 0, NULL, "no titles above tables"},
-    [OPTION_NO_PAGER] = {"no-pager", 0, NULL, "no pager for what is long", FIELD(no_pager)},
+    [OPTION_NO_PAGER] = {"no-pager", 0, NULL, "do not use a pager", FIELD(no_pager)},
     [OPTION_ALL] = {"all", 0, NULL, "pause, resume, release: everything", FIELD(all)},
-    [OPTION_FOLLOW] = {"follow", 'f', NULL, "moves: go on with new ones until interrupted", FIELD(follow)},
+    [OPTION_FOLLOW] = {"follow", 'f', NULL, "moves: print new ones until interrupted", FIELD(follow)},
     [OPTION_LINES] = {"lines", 'n', "N", "moves: only the last N"},
     [OPTION_XML] = {"xml", 0, "FILE", "a machine saved by hwloc instead of this one", FIELD(topology.xml)},
     [OPTION_SYNTHETIC] = {"synthetic", 0, "TEXT", "a machine in hwloc's synthetic description",
                           FIELD(topology.synthetic)},
     [OPTION_REHEARSE] = {"rehearse", 0, "N", "split the CPUs into N emulated nodes"},
-    [OPTION_WHOLE_MACHINE] = {"whole-machine", 0, NULL, "also what this process may not use",
+    [OPTION_WHOLE_MACHINE] = {"whole-machine", 0, NULL,
+                              "include CPUs and nodes outside this process's cpuset",
                               FIELD(topology.whole_machine)},
     [OPTION_EFFECTIVE] = {"effective", 0, NULL, "policy cat: every key with its value in force",
                           FIELD(effective)},
     [OPTION_POLICY_DIR] = {"policy-dir", 0, "DIR", "directory of policies, repeatable, first wins"},
-    [OPTION_ROOT] = {"root", 0, "DIR", "look for policies and processes below DIR", FIELD(root)},
+    [OPTION_ROOT] = {"root", 0, "DIR", "read policies and processes below DIR", FIELD(root)},
     [OPTION_SEEDS] = {"seeds", 0, "N", "simulate: N seeds instead of the scenario's"},
     [OPTION_PLOT] = {"plot", 0, "FILE", "simulate: draw the first seed into an SVG file", FIELD(plot)},
     [OPTION_RECORD] = {"record", 0, "FILE", "simulate: write the first seed's plans, for replay and top",
                        FIELD(record)},
     [OPTION_OUTPUT] = {"output", 0, "FILE", "metrics: replace this file, for node_exporter", FIELD(output)},
     [OPTION_POLICY] = {"policy", 0, "NAME", "run: the policy to start the command under", FIELD(policy)},
-    [OPTION_RUNTIME] = {"runtime", 0, NULL, "enable, disable: until the machine is booted again",
-                        FIELD(runtime)},
-    [OPTION_SECONDS] = {"seconds", 0, "N", "diagnose: look for so long, default 5"},
+    [OPTION_RUNTIME] = {"runtime", 0, NULL, "enable, disable: until the next boot", FIELD(runtime)},
+    [OPTION_SECONDS] = {"seconds", 0, "N", "diagnose: seconds to observe, default 5"},
     [OPTION_PRINT_POLICY] = {"print-policy", 0, NULL, "diagnose: print a policy that would help",
                              FIELD(print_policy)},
-    [OPTION_ONCE] = {"once", 0, NULL, "top: print it once, without a terminal", FIELD(once)},
+    [OPTION_ONCE] = {"once", 0, NULL, "top: print once, without a terminal", FIELD(once)},
     [OPTION_WATCH] = {"watch", 0, NULL, "status, workloads, show: again every two seconds", FIELD(watch)},
-    [OPTION_SINCE] = {"since", 0, "SPAN", "report: of the last SPAN, as 2h; default the whole day"},
-    [OPTION_HTML] = {"html", 0, "FILE", "report: draw it into this file, a page of its own", FIELD(html)},
-    [OPTION_NO_DAEMON] = {"no-daemon", 0, NULL, "run: apply what needs no daemon, and ask none",
+    [OPTION_SINCE] = {"since", 0, "SPAN", "report: the last SPAN, such as 2h; default the whole day"},
+    [OPTION_HTML] = {"html", 0, "FILE", "report: write a self-contained page to FILE", FIELD(html)},
+    [OPTION_NO_DAEMON] = {"no-daemon", 0, NULL, "run: apply what needs no daemon, without asking one",
                           FIELD(no_daemon)},
 };
 
@@ -146,7 +146,7 @@ static const CtlVerbRow verb_rows[] = {
      "start a command under a policy", verb_run, false},
     {"simulate", "FILE", 1, 1, ACCEPTS(POLICY_DIR) | ACCEPTS(SEEDS) | ACCEPTS(PLOT) | ACCEPTS(RECORD),
      "run a scenario on a model of a machine", verb_simulate, false},
-    {"replay", "FILE", 1, 1, 0, "plan again from what --record= has written", verb_replay, false},
+    {"replay", "FILE", 1, 1, 0, "plan again from a file written by --record=", verb_replay, false},
     {"reload", "", 0, 0, 0, "read configuration and policies again", verb_reload, false},
 };
 
@@ -167,7 +167,7 @@ static CtlExit print_help(void)
                      row->letter ? ',' : ' ', name, row->help);
     }
     (void)printf("\ndiagnose, topology, simulate, replay and the policy verbs need neither a running daemon\n"
-                 "nor root, which diagnose needs only for processes of others.\n"
+                 "nor root, which diagnose needs only for processes of other users.\n"
                  "Exit codes: 0 done, 1 failure, 2 wrong usage, 3 daemon not running, 4 no such subject,\n"
                  "5 daemon does not answer;\n"
                  "of run: the command's, or 125 failure, 126 cannot be run, 127 not found.\n"
@@ -215,14 +215,14 @@ static CtlExit parse_rehearse(const char *value, uint32_t *ret)
 static CtlExit parse_since(const char *value, uint64_t *ret)
 {
     if (parse_span_usec(value, ret) < 0 || *ret == 0)
-        return ctl_fail(CTL_EXIT_USAGE, "--since=%s: expected a time span, as 90min or 2h", value);
+        return ctl_fail(CTL_EXIT_USAGE, "--since=%s: expected a time span such as 90min or 2h", value);
     return CTL_EXIT_OK;
 }
 
 static CtlExit add_policy_dir(CtlOptions *options, const char *value)
 {
     if (options->n_policy_dirs == CTL_POLICY_DIRS_MAX)
-        return ctl_fail(CTL_EXIT_USAGE, "--policy-dir= can be given %u times", CTL_POLICY_DIRS_MAX);
+        return ctl_fail(CTL_EXIT_USAGE, "--policy-dir= can be given at most %u times", CTL_POLICY_DIRS_MAX);
     options->policy_dirs[options->n_policy_dirs++] = value;
     return CTL_EXIT_OK;
 }
@@ -312,7 +312,7 @@ static CtlExit fail_option(int c, char **argv)
     const char *word = argv[optind - 1];
     const char *what = c == ':'                                   ? "needs an argument"
                        : optopt >= 256                            ? "takes no argument"
-                       : optopt == 0 && count_beginning(word) > 1 ? "is the beginning of several options"
+                       : optopt == 0 && count_beginning(word) > 1 ? "is ambiguous"
                                                                   : "is not an option";
 
     if (optopt > 0 && optopt < 256)

@@ -171,7 +171,7 @@ void view_line(const char *title, const char *format, ...)
                  printable ? printable : "(out of memory)");
 }
 
-/* "48 MB in 2 orders, 1 MB could not be; 12 MB under way" */
+/* "48 MB in 2 migration requests, 1 MB could not be moved; 12 MB under way" */
 static void view_moving_line(json_object *object)
 {
     int64_t orders = view_number(object, "memory_orders", 0),
@@ -183,9 +183,9 @@ static void view_moving_line(json_object *object)
     if (orders > 0)
         view_text_add(&text, "%s in %" PRId64 " %s",
                       human_bytes((uint64_t)view_number(object, "memory_moved_bytes", 0), buf, sizeof(buf)),
-                      orders, human_noun(orders, "order", "orders"));
+                      orders, human_noun(orders, "migration request", "migration requests"));
     if (orders > 0 && refused > 0)
-        view_text_add(&text, ", %s could not be", human_bytes(refused, buf, sizeof(buf)));
+        view_text_add(&text, ", %s could not be moved", human_bytes(refused, buf, sizeof(buf)));
     if (moving > 0)
         view_text_add(&text, "%s%s under way", orders > 0 ? "; " : "",
                       human_bytes((uint64_t)view_number(object, "memory_todo_bytes", 0), buf, sizeof(buf)));
@@ -212,10 +212,10 @@ void view_memory_line(json_object *object)
         (void)snprintf(fetches, sizeof(fetches), ", and fetches at least %s/s",
                        human_bytes((uint64_t)traffic, bytes, sizeof(bytes)));
     if (stall >= 0)
-        view_line("Stalls", "at most %" PRId64 " %% of its time in user mode it waits for memory%s",
+        view_line("Stalls", "waits for memory at most %" PRId64 " %% of its time in user mode%s",
                   (stall + 9) / 10, fetches);
     if (view_bool(object, "memory_striped"))
-        view_line("Striped", "over the nodes of its home, or all that it needs, by 2 MB (P17)");
+        view_line("Interleaved", "over the nodes of its home, or all nodes if it needs them, in 2 MB units");
     view_moving_line(object);
 }
 
@@ -259,7 +259,7 @@ void view_would_lines(json_object *object)
         view_line("", "%.1f %% of its memory local to its threads, %.1f %% now", (double)then / 10,
                   (double)now / 10);
     if (gain != INT64_MIN)
-        view_line("", "some %+ld %% work in the same time (%+ld to %+ld %%)", lround((double)gain / 10),
+        view_line("", "about %+ld %% work in the same time (%+ld to %+ld %%)", lround((double)gain / 10),
                   lround((double)view_number(object, "would_gain_least_permille", 0) / 10),
                   lround((double)view_number(object, "would_gain_most_permille", 0) / 10));
 }
@@ -299,7 +299,7 @@ void view_use_lines(json_object *object)
         view_line("Memory use", "%s", view_string(object, "use_why"));
     if (view_number(object, "use_processes", 0) == 0)
         return;
-    view_line("", "%" PRId64 " %s, %" PRId64 " %s; cost %s, stopped somebody for %s at most", rounds,
+    view_line("", "%" PRId64 " %s, %" PRId64 " %s; cost %s, stalled a process for at most %s", rounds,
               human_noun(rounds, "round", "rounds"), samples, human_noun(samples, "sample", "samples"),
               human_span((uint64_t)view_number(object, "use_target_usec", 0), cost, sizeof(cost)),
               human_span((uint64_t)view_number(object, "use_stall_usec", 0), stall, sizeof(stall)));

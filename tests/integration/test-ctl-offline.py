@@ -30,7 +30,7 @@ class Usage(ctllib.CtlTest):
             ("policy", "frobnicate"): "expected list, cat, verify or match",
             ("--frobnicate",): "--frobnicate is not an option.",
             ("--frobnicate=1",): "--frobnicate=1 is not an option.",
-            ("--no", "status"): "--no is the beginning of several options.",
+            ("--no", "status"): "--no is ambiguous.",
             ("--no-p=1", "status"): "--no-p=1 takes no argument.",
             ("status", "-z"): "-z is not an option",
             ("status", "--json"): "--json needs an argument",
@@ -39,7 +39,7 @@ class Usage(ctllib.CtlTest):
             ("--policy-dir", "", "policy", "list"): "--policy-dir= is empty",
             ("metrics", "--output="): "--output= is empty",
             ("moves", "-n", ""): "--lines=: expected a number",
-            ("policy", "match", ""): "expected the number of a process, or a command",
+            ("policy", "match", ""): "expected a PID or a command",
             ("status", "extra"): "status takes no arguments",
             ("show",): "show takes WORKLOAD",
             ("show", "a", "b"): "show takes WORKLOAD",
@@ -55,10 +55,10 @@ class Usage(ctllib.CtlTest):
             ("pause", "a", "--all"): "either names or --all",
             ("policy", "match"): "takes PID|COMMAND",
             ("policy", "verify", "--policy-dir=/x", "/y"): "either files or --policy-dir=",
-            ("policy", "match", "0"): "expected the number of a process",
-            ("policy", "match", "99999999999"): "expected the number of a process",
-            ("diagnose", "0"): "expected the number of a process",
-            ("policy", "list", *(f"--policy-dir={i}" for i in range(9))): "can be given 8 times",
+            ("policy", "match", "0"): "expected a PID",
+            ("policy", "match", "99999999999"): "expected a PID",
+            ("diagnose", "0"): "expected a PID",
+            ("policy", "list", *(f"--policy-dir={i}" for i in range(9))): "can be given at most 8 times",
         }.items():
             with self.subTest(args=args):
                 self.fails(*args, code=2, says=says)

@@ -76,7 +76,7 @@ class Alone(ctllib.CtlTest):
         mask = self.ctl(*self.alone, "--rehearse=2", "--policy=60-node", sys.executable, "-c", MASK).strip().split(",")
         self.assertLess(set(map(int, mask)), set(lib.own_cpus()))
         last = lib.own_cpus()[-1]
-        self.fails(*self.alone, "--rehearse=2", "--policy=60-node", "true", code=125, says="no CPU",
+        self.fails(*self.alone, "--rehearse=2", "--policy=60-node", "true", code=125, says="may not use any CPU",
                    preexec_fn=lambda: os.sched_setaffinity(0, {last}))
 
 

@@ -188,8 +188,8 @@ class Pins(Undo):
         status = daemon.ctl("status")
         self.assertEqual((status["releases"], status["pinned"], status["foreign_restores"]), (0, 1, 1))
         says = daemon.ctl_run("status").stdout
-        self.assertIn("1 of them as somebody else pinned it", says)
-        self.assertIn("1 thread left as somebody else pinned it", says)
+        self.assertIn("1 of them left alone because something else pinned it", says)
+        self.assertIn("1 thread left because something else pinned it", says)
         daemon.stop()
         self.assertEqual(self.masks(workload.pid), [mask])
 

@@ -280,9 +280,10 @@ static int collect(Watch *w, Survey *ret)
 static CtlExit fail_missing(const SurveyTarget *target)
 {
     if (target->pid > 0)
-        return ctl_fail(CTL_EXIT_NOT_FOUND, "no process %d, or none that can be placed", (int)target->pid);
+        return ctl_fail(CTL_EXIT_NOT_FOUND, "there is no process %d, or it cannot be placed",
+                        (int)target->pid);
     if (target->unit)
-        return ctl_fail(CTL_EXIT_NOT_FOUND, "no process is in %s", target->unit);
+        return ctl_fail(CTL_EXIT_NOT_FOUND, "there is no process in %s", target->unit);
     return CTL_EXIT_OK;
 }
 
@@ -326,7 +327,7 @@ CtlExit survey_make(const SurveyTarget *target, uint32_t seconds, Survey *ret)
         r = collect(&w, ret);
     if (r < 0)
         code = r == -ENOMEM ? ctl_fail_oom()
-                            : ctl_fail(CTL_EXIT_FAILURE, "cannot look at processes: %s", strerror(-r));
+                            : ctl_fail(CTL_EXIT_FAILURE, "cannot read processes: %s", strerror(-r));
     else if (ret->n_findings == 0)
         code = fail_missing(target);
     watch_done(&w);

@@ -39,18 +39,18 @@ typedef struct NameText {
 } NameText;
 
 static const NameText verdicts[DIAGNOSE_MAX] = {
-    [DIAGNOSE_UNREADABLE] = {"unreadable",
-                             "Unknown, because where its memory lies could not be read: root can, or "
-                             "it takes longer."},
+    [DIAGNOSE_UNREADABLE] =
+        {"unreadable",
+         "Unknown, because where its memory lies could not be read: try again as root, or for longer."},
     [DIAGNOSE_ONE_NODE] = {"one-node", "NUMA does not matter here: the machine has one node."},
     [DIAGNOSE_IDLE] = {"idle", "NUMA does not matter here: it hardly runs."},
     [DIAGNOSE_SMALL] = {"small", "NUMA does not matter here: its memory is small enough for caches."},
     [DIAGNOSE_PLACED] = {"placed", "numaplaced places it: numaplacectl explain says more."},
     [DIAGNOSE_LOCAL] = {"local", "NUMA does not matter here: most of what it uses is near its threads."},
     [DIAGNOSE_FULL] = {"full", "Its threads wait for CPUs, and no CPU is idle: the machine is full."},
-    [DIAGNOSE_WAITS] = {"waits", "Its threads wait for CPUs, while CPUs are idle that they may use."},
+    [DIAGNOSE_WAITS] = {"waits", "Its threads wait for CPUs, while CPUs that they may use are idle."},
     [DIAGNOSE_PIN_WAITS] = {"pin-waits",
-                            "Its threads wait for CPUs, while CPUs are idle that they may not use."},
+                            "Its threads wait for CPUs, while CPUs that they may not use are idle."},
     [DIAGNOSE_PIN_FAR] = {"pin-far", "Its threads may not run where most of its memory lies."},
     [DIAGNOSE_BOUND_FAR] = {"bound-far", "Its memory is bound to nodes where its threads hardly run."},
     [DIAGNOSE_THREADS_FAR] = {"threads-far",
@@ -59,9 +59,10 @@ static const NameText verdicts[DIAGNOSE_MAX] = {
     [DIAGNOSE_BANDWIDTH] = {"bandwidth",
                             "It needs more than one node, and most of its memory lies on one: that "
                             "node's bandwidth is likely to be the limit."},
-    [DIAGNOSE_UNCERTAIN] = {"uncertain", "Unknown, because who uses which part of its memory is not known."},
+    [DIAGNOSE_UNCERTAIN] = {"uncertain",
+                            "Unknown, because it is not known which thread uses which part of its memory."},
     [DIAGNOSE_NOWHERE] = {"nowhere",
-                          "Much of its memory is remote, and no place was found where less would be."},
+                          "Much of its memory is remote, and no place was found where less of it would be."},
 };
 
 const char *diagnose_verdict_name(DiagnoseVerdict verdict)

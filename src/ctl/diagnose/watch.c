@@ -266,7 +266,7 @@ static int tick(Watch *w, bool slow, bool counts, bool plans)
 static void say_progress(uint32_t left)
 {
     if (isatty(STDERR_FILENO))
-        (void)fprintf(stderr, left > 0 ? "\rlooking for %u s more " : "\r\033[K", left);
+        (void)fprintf(stderr, left > 0 ? "\robserving for another %u s " : "\r\033[K", left);
 }
 
 static void sleep_until(uint64_t usec)

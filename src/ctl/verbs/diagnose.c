@@ -107,7 +107,7 @@ static char *match_lines(const SurveyFinding *finding, bool *ret_sure)
     if (service)
         return format_text("Unit=%s\n", finding->unit);
     if ((n <= 0 || !is_plain(exe)) && !has_comm)
-        return strdup("# Say how to know it again, by Unit=, Exe=, Comm= or User=: this matches nothing.\n");
+        return strdup("# Identify the process by Unit=, Exe=, Comm= or User=: this matches nothing.\n");
     return format_text("%s%s%s%s%s%s%s%s%s", n > 0 && is_plain(exe) ? "Exe=" : "",
                        n > 0 && is_plain(exe) ? exe : "", n > 0 && is_plain(exe) ? "\n" : "",
                        has_comm ? "Comm=" : "", has_comm ? finding->comm : "", has_comm ? "\n" : "",
@@ -285,10 +285,12 @@ static void print_memory(json_object *object)
                   ? human_bytes((uint64_t)view_number(object, "bound_bytes", 0), bound, sizeof(bound))
                   : "");
     if (json_object_object_get(object, "local_permille"))
-        view_line("Local",
-                  "%.1f %% if it uses all of it alike; between %.1f %% and %.1f %% whoever uses which part",
-                  percent(object, "local_permille"), percent(object, "local_least_permille"),
-                  percent(object, "local_most_permille"));
+        view_line(
+            "Local",
+            "%.1f %% if all of it is used evenly; between %.1f %% and %.1f %% whichever thread uses which "
+            "part",
+            percent(object, "local_permille"), percent(object, "local_least_permille"),
+            percent(object, "local_most_permille"));
 }
 
 /* A node may have several domains. */
@@ -320,7 +322,7 @@ static void print_would(json_object *object)
 
     if (*nodes && view_number(object, "move_bytes", 0) * SAID_PART >= view_number(object, "bytes", 0) &&
         view_number(object, "move_bytes", 0) > 0)
-        view_line("Would be", "on nodes %s, where %s would move, in %s or so", nodes,
+        view_line("Would be", "on nodes %s; %s would move there, in about %s", nodes,
                   human_bytes((uint64_t)view_number(object, "move_bytes", 0), bytes, sizeof(bytes)),
                   human_span((uint64_t)view_number(object, "move_usec", 0), span, sizeof(span)));
     else if (*nodes)
@@ -339,9 +341,9 @@ static void print_progress(json_object *object)
     if (n == 0)
         return;
     if (stall >= 0)
-        (void)snprintf(waits, sizeof(waits), "; at most %" PRId64 " %% of its time it waits for memory",
+        (void)snprintf(waits, sizeof(waits), "; waits for memory at most %" PRId64 " %% of its time",
                        (stall + 9) / 10);
-    view_line("Progress", "%.2f instructions by cycle, of %" PRId64 " %s%s",
+    view_line("Progress", "%.2f instructions per cycle, over %" PRId64 " %s%s",
               (double)view_number(object, "ipc_permille", 0) / 1000.0, n, human_noun(n, "thread", "threads"),
               waits);
 }
@@ -426,7 +428,7 @@ static CtlExit print(const CtlOptions *options, json_object *list, bool several)
     }
     code = view_print_list(options, list, columns, ARRAY_SIZE(columns));
     if (code == CTL_EXIT_OK && options->legend && view_length(list) > 0)
-        (void)puts("\nThe worst first. Of each, numaplacectl diagnose PID says more.");
+        (void)puts("\nWorst first. For details run numaplacectl diagnose PID.");
     return code;
 }
 
@@ -457,12 +459,11 @@ CtlExit verb_diagnose(const CtlOptions *options, int argc, char **argv)
     else if (argc > 0)
         target.unit = argv[0];
     if (argc > 0 && ((!target.unit && (pid == 0 || pid > INT32_MAX)) || !*argv[0]))
-        return ctl_fail(CTL_EXIT_USAGE, "%s: expected the number of a process, a unit or a cgroup", argv[0]);
+        return ctl_fail(CTL_EXIT_USAGE, "%s: expected a PID, a unit or a cgroup", argv[0]);
     if (options->print_policy && target.pid == 0)
-        return ctl_fail(CTL_EXIT_USAGE, "--print-policy: expected the number of a process");
+        return ctl_fail(CTL_EXIT_USAGE, "--print-policy: expected a PID");
     if (options->print_policy && options->json != CTL_JSON_OFF)
-        return ctl_fail(CTL_EXIT_USAGE,
-                        "--print-policy and --json= are two forms of the same: expected one of them");
+        return ctl_fail(CTL_EXIT_USAGE, "--print-policy and --json= exclude each other");
     code = survey_make(&target, options->seconds > 0 ? options->seconds : SECONDS_DEFAULT, &survey);
     return code == CTL_EXIT_OK ? report(options, &survey, target.pid == 0) : code;
 }

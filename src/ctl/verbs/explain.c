@@ -64,7 +64,7 @@ static void print_means(json_object *explanation)
 
     if (*means && *view_string(explanation, "home"))
         view_line("Means", "%s: %s%s%s%s", means, view_string(explanation, "means_text"), *error ? " " : "",
-                  error, view_bool(explanation, "means_memory") ? " Its memory is kept in, too." : "");
+                  error, view_bool(explanation, "means_memory") ? " Its memory is confined, too." : "");
 }
 
 static void print_place(json_object *explanation)
@@ -85,7 +85,7 @@ static void print_place(json_object *explanation)
     view_use_lines(explanation);
     print_means(explanation);
     if (*view_string(explanation, "stripe"))
-        view_line("Stripe", "new memory is interleaved over nodes %s since its start (P17)",
+        view_line("Interleaved", "new memory, since its start, over nodes %s (P17, interleaving)",
                   view_string(explanation, "stripe"));
     print_string(explanation, "Cpuset", "cpuset");
     print_string(explanation, "Evidence", "evidence");

@@ -43,21 +43,22 @@ static const MetricRow daemon_rows[] = {
     {"uptime_seconds", METRIC_GAUGE, "uptime_usec", USEC, "Time since the daemon was started."},
     {"cpus", METRIC_GAUGE, "cpus", 1, "CPUs of the machine."},
     {"idle_cpus", METRIC_GAUGE, "idle", 1, "CPUs that were idle in the last tick."},
-    {"overloaded_cpus", METRIC_GAUGE, "overloaded", 1, "CPUs that somebody waited for in the last tick."},
+    {"overloaded_cpus", METRIC_GAUGE, "overloaded", 1, "CPUs that threads waited for in the last tick."},
     {"processes", METRIC_GAUGE, "processes", 1, "Processes under a policy."},
     {"threads", METRIC_GAUGE, "tasks", 1, "Threads of these."},
-    {"pinned_threads", METRIC_GAUGE, "pinned", 1, "Threads left alone as somebody else pinned them."},
+    {"pinned_threads", METRIC_GAUGE, "pinned", 1, "Threads left alone because something else pinned them."},
     {"leases", METRIC_GAUGE, "leases", 1, "CPUs that are lent to threads now."},
     {"resident_memory_bytes", METRIC_GAUGE, "rss_bytes", 1, "Resident memory of the daemon."},
     {"tick_interval_seconds", METRIC_GAUGE, "tick_lately_usec", USEC,
-     "Time from one tick to the next, lately."},
-    {"tick_late_max_seconds", METRIC_GAUGE, "tick_late_max_usec", USEC, "How late a tick was at most."},
+     "Recent time from one tick to the next."},
+    {"tick_late_max_seconds", METRIC_GAUGE, "tick_late_max_usec", USEC, "The longest delay of a tick."},
     {"memory_pressure_ratio", METRIC_GAUGE, "memory_pressure_permille", MILLI,
-     "Share of the last ten seconds in which somebody waited for memory."},
+     "Share of the last ten seconds in which tasks waited for memory."},
     {"ticks", METRIC_COUNTER, "tick", 1, "Ticks."},
     {"cpu_seconds", METRIC_COUNTER, "cpu_usec", USEC,
      "CPU time of the daemon, without reading where memory lies."},
-    {"plan_cpu_seconds", METRIC_COUNTER, "plan_cpu_usec", USEC, "CPU time of deciding, which is part of it."},
+    {"plan_cpu_seconds", METRIC_COUNTER, "plan_cpu_usec", USEC,
+     "CPU time of planning, which is part of that of the daemon."},
     {"memory_cpu_seconds", METRIC_COUNTER, "memory_cpu_usec", USEC, "CPU time of reading where memory lies."},
     {"managed_cpu_seconds", METRIC_COUNTER, "managed_cpu_usec", USEC,
      "CPU time of all threads under a policy."},
@@ -69,9 +70,9 @@ static const MetricRow daemon_rows[] = {
     {"memory_orders", METRIC_COUNTER, "memory_orders", 1, "Requests to move memory that were carried out."},
     {"memory_moved_bytes", METRIC_COUNTER, "memory_moved_bytes", 1, "Memory moved between nodes."},
     {"memory_blocked_seconds", METRIC_COUNTER, "memory_blocked_usec", USEC,
-     "Time of the calls that moved it, in which its users may have waited."},
+     "Time of the calls that moved memory, in which threads using it may have waited."},
     {"reload_failures", METRIC_COUNTER, "reload_failures", 1,
-     "Reloads that kept the old files for an error."},
+     "Reloads that kept the old files because of an error."},
 };
 
 static const MetricRow workload_rows[] = {
@@ -121,7 +122,7 @@ static void add_sample(Metrics *metrics, double value, const char *const *labels
 
 static void add_info(Metrics *metrics, json_object *status)
 {
-    begin_family(metrics, "info", METRIC_GAUGE, "What runs: always 1.");
+    begin_family(metrics, "info", METRIC_GAUGE, "Version, mode and state of the daemon: always 1.");
     add_sample(metrics, 1,
                (const char *const[]){"version", view_string(status, "version"), "mode",
                                      view_string(status, "mode"), "state", view_string(status, "state"),
@@ -209,11 +210,11 @@ static CtlExit gather(const CtlOptions *options, Metrics *metrics)
         return code;
     add_info(metrics, status);
     add_rows(metrics, status);
-    add_counts(metrics, "actions", "Actions, by what came of them.",
-               json_object_object_get(status, "outcomes"), "outcome");
-    add_counts(metrics, "refusals", "What was not done, by why.", json_object_object_get(status, "refused"),
+    add_counts(metrics, "actions", "Actions, by outcome.", json_object_object_get(status, "outcomes"),
+               "outcome");
+    add_counts(metrics, "refusals", "Refusals, by reason.", json_object_object_get(status, "refused"),
                "reason");
-    begin_family(metrics, "node_free_bytes", METRIC_GAUGE, "Memory of a node that is free, or as good as.");
+    begin_family(metrics, "node_free_bytes", METRIC_GAUGE, "Memory of a node that is free or reclaimable.");
     add_nodes(metrics, view_list(status, "free"), NULL);
     add_workloads(metrics, workloads);
     return metrics->failed ? ctl_fail_oom() : CTL_EXIT_OK;

@@ -98,7 +98,7 @@ static CtlExit place_by_daemon(const CtlOptions *options)
     if (!view_bool(answer, "managed") && strcmp(view_string(answer, "mode"), "none") != 0)
         (void)ctl_fail(
             CTL_EXIT_OK,
-            "numaplaced has not taken it up yet: it cannot be read at once, or is one too many (MaxTasks=)");
+            "numaplaced does not manage it yet: it cannot be read right now, or MaxTasks= is reached");
     return interleave(stripe);
 }
 
@@ -128,7 +128,8 @@ static CtlExit apply_policy(const Policy *policy, const Topology *topology)
         return ctl_fail_oom();
     r = policy->nodes ? launch_bind(cpus) : 0;
     if (r == -ERANGE)
-        return ctl_fail(CTL_EXIT_FAILURE, "%s: this process may use no CPU of the nodes it names",
+        return ctl_fail(CTL_EXIT_FAILURE,
+                        "%s: this process may not use any CPU of the nodes that the policy names",
                         policy->name);
     if (r < 0)
         return ctl_fail(CTL_EXIT_FAILURE, "cannot bind to the nodes of %s: %s", policy->name, strerror(-r));

@@ -56,8 +56,8 @@ static void print_machine(json_object *status)
     add_count(&members, status, "processes", "process", "processes");
     add_count(&members, status, "tasks", "thread", "threads");
     if (number(status, "pinned") > 0)
-        add_count(&members, status, "pinned", "of them as somebody else pinned it",
-                  "of them as somebody else pinned them");
+        add_count(&members, status, "pinned", "of them left alone because something else pinned it",
+                  "of them left alone because something else pinned them");
     view_line("Managed", "%s", members.failed ? "(out of memory)" : members.text);
 }
 
@@ -73,8 +73,8 @@ static void print_actions(json_object *status)
     add_count(&actions, status, "homes", "home", "homes");
     add_count(&actions, status, "releases", "release", "releases");
     add_count(&actions, status, "memory_orders", "migration request", "migration requests");
-    add_count(&actions, status, "foreign_restores", "thread left as somebody else pinned it",
-              "threads left as somebody else pinned them");
+    add_count(&actions, status, "foreign_restores", "thread left because something else pinned it",
+              "threads left because something else pinned them");
     view_line("Since start", "%s", actions.failed ? "(out of memory)" : actions.text);
 }
 
@@ -90,7 +90,7 @@ static void print_cost(json_object *status)
               human_span((uint64_t)number(status, "slow_tick_usec"), slow, sizeof(slow)),
               human_span((uint64_t)number(status, "tick_late_usec"), late, sizeof(late)),
               human_span((uint64_t)number(status, "tick_late_max_usec"), late_max, sizeof(late_max)),
-              view_bool(status, "unfinished") ? "; going through very many threads" : "",
+              view_bool(status, "unfinished") ? "; still scanning very many threads" : "",
               view_bool(status, "watches") && !strcmp(view_string(status, "mode"), "observe")
                   ? "; nothing may be placed"
               : view_bool(status, "watches") ? "; no policy places anything"

@@ -174,7 +174,7 @@ static CtlExit list_tasks(const CtlOptions *options, const char *name, json_obje
         last = json_object_array_get_idx(page, view_length(page) - 1);
         if (view_number(last, "pid", 0) < pid ||
             (view_number(last, "pid", 0) == pid && view_number(last, "tid", 0) <= tid))
-            return ctl_fail(CTL_EXIT_FAILURE, "numaplaced's list of threads does not advance");
+            return ctl_fail(CTL_EXIT_FAILURE, "numaplaced's list of threads repeats earlier entries");
         pid = (int32_t)view_number(last, "pid", 0);
         tid = (int32_t)view_number(last, "tid", 0);
     }

@@ -285,7 +285,8 @@ static CtlExit switch_all(const CtlOptions *options, int argc, char **argv, bool
     if (!files || policy_dirs_init(options, &dirs) < 0)
         return ctl_fail_oom();
     if (options->runtime && !dirs.dirs[1])
-        return ctl_fail(CTL_EXIT_USAGE, "--runtime: with --policy-dir= it wants a second one, to write into");
+        return ctl_fail(CTL_EXIT_USAGE,
+                        "--runtime with --policy-dir= needs a second --policy-dir= to write into");
     for (int i = 0; i < argc; i++) {
         code = switch_policy(&s, argv[i], &set);
         any |= code == CTL_EXIT_OK;

@@ -163,7 +163,7 @@ CtlExit verb_policy_match(const CtlOptions *options, int argc, char **argv)
     CtlExit code;
 
     if (parsed == -ERANGE || (is_pid && pid <= 0) || !*argv[0])
-        return ctl_fail(CTL_EXIT_USAGE, "%s: expected the number of a process, or a command", argv[0]);
+        return ctl_fail(CTL_EXIT_USAGE, "%s: expected a PID or a command", argv[0]);
     code = policy_files_load(options, &set);
     if (code != CTL_EXIT_OK)
         return code;

@@ -340,7 +340,7 @@ static void put_moves(FILE *out, const Report *report)
         put_text(out, text.text ? text.text : "");
         (void)fprintf(out, "</td></tr>\n");
     }
-    (void)fprintf(out, "</table>%s</section>\n", first == n ? "<p>None that is still remembered.</p>" : "");
+    (void)fprintf(out, "</table>%s</section>\n", first == n ? "<p>None in the history.</p>" : "");
 }
 
 static void put_daemon(FILE *out, const Report *report)
@@ -376,7 +376,7 @@ void report_write_page(FILE *out, void *userdata)
     for (size_t i = 0; sums && i < MIN(report->n_workloads, DRAWN_MAX); i++)
         put_workload(out, report, &report->workloads[i], sums);
     if (!sums)
-        (void)fprintf(out, "<p>There was not enough memory for pictures.</p>\n");
+        (void)fprintf(out, "<p>There was not enough memory to draw the charts.</p>\n");
     put_daemon(out, report);
     put_moves(out, report);
     (void)fprintf(out, "</body></html>\n");

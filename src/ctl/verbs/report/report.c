@@ -278,15 +278,14 @@ CtlExit verb_report(const CtlOptions *options, int argc, char **argv)
     CtlExit code;
 
     if (options->html && options->json != CTL_JSON_OFF)
-        return ctl_fail(CTL_EXIT_USAGE,
-                        "--html= and --json= are two forms of the same: expected one of them");
+        return ctl_fail(CTL_EXIT_USAGE, "--html= and --json= exclude each other");
     code = ask(options, &report);
     if (code == CTL_EXIT_OK)
         code = sum_up(&report);
     if (code != CTL_EXIT_OK)
         return code;
     if (report.n_steps == 0)
-        return ctl_fail(CTL_EXIT_FAILURE, "there is nothing to report of that time");
+        return ctl_fail(CTL_EXIT_FAILURE, "no history for that period");
     if (add_workloads(workloads, &report) < 0)
         return ctl_fail_oom();
     if (options->html)
