@@ -122,16 +122,20 @@ static int release_process(Manager *manager, pid_t pid)
 {
     const Process *process = world_process(manager->world, pid);
     char what[32];
+    bool is_long;
     int r;
 
     if (!process || process->gone)
         return MANAGER_E_NO_SUCH_PROCESS;
     if (task_set_size(manager->released) >= MANAGER_RELEASED_MAX)
         return MANAGER_E_LIMIT;
+    is_long = manager_release_is_long(manager, WORKLOAD_NONE, pid);
+    if (is_long && manager_release_is_full(manager))
+        return MANAGER_E_LIMIT;
     r = task_set_add(manager->released, pid, process->start_ticks);
     if (r < 0)
         return r;
-    if (manager_release_is_long(manager, WORKLOAD_NONE, pid))
+    if (is_long)
         return manager_release_begin(manager, "", WORKLOAD_NONE, pid);
     r = put_back(manager, process->workload, pid);
     if (r < 0)
@@ -154,11 +158,18 @@ static int release_workload(Manager *manager, const char *name)
 {
     Workload *workload = *name ? world_workload_by_name(manager->world, name) : NULL;
     WorkloadIx ix = world_workload_index(manager->world, workload);
-    int r = set_paused(manager, name, true);
+    bool is_long;
+    int r;
 
+    if (*name && !workload)
+        return MANAGER_E_NO_SUCH_WORKLOAD;
+    is_long = manager_release_is_long(manager, ix, 0);
+    if (is_long && manager_release_is_full(manager))
+        return MANAGER_E_LIMIT;
+    r = set_paused(manager, name, true);
     if (r != 0)
         return r;
-    if (manager_release_is_long(manager, ix, 0))
+    if (is_long)
         return manager_release_begin(manager, name, ix, 0);
     r = put_back(manager, ix, 0);
     if (r < 0)

@@ -335,8 +335,10 @@ int manager_release_plan(Manager *manager, WorkloadIx workload, pid_t pid, Plan 
 /* Whether the release of a process, or (pid 0) of a workload, or of all of them (WORKLOAD_NONE), takes
  * several ticks. */
 bool manager_release_is_long(Manager *manager, WorkloadIx workload, pid_t pid);
-/* Begins such a release; `name`, the workload or "", is copied. Returns MANAGER_E_LATER, MANAGER_E_LIMIT, or
- * -ENOMEM. */
+/* Whether as many releases are under way as may be. */
+bool manager_release_is_full(const Manager *manager);
+/* Begins such a release, unless manager_release_is_full(); `name`, the workload or "", is copied. Returns
+ * MANAGER_E_LATER or -ENOMEM. */
 int manager_release_begin(Manager *manager, const char *name, WorkloadIx workload, pid_t pid);
 /* Keeps the call that caused the last manager_release_begin(), to answer it when the release is over. */
 void manager_release_answer(Manager *manager, sd_bus_message *call);

@@ -52,12 +52,16 @@ bool manager_release_is_long(Manager *manager, WorkloadIx workload, pid_t pid)
     return manager->mode == MANAGER_MODE_ACTIVE && sum > MANAGER_RELEASE_AT_ONCE;
 }
 
+bool manager_release_is_full(const Manager *manager)
+{
+    return manager->n_releasing >= MANAGER_RELEASING_MAX;
+}
+
 int manager_release_begin(Manager *manager, const char *name, WorkloadIx workload, pid_t pid)
 {
     char *copy;
 
-    if (manager->n_releasing >= MANAGER_RELEASING_MAX)
-        return MANAGER_E_LIMIT;
+    assert(!manager_release_is_full(manager));
     if (!GROW(manager->releasing, manager->releasing_capacity, manager->n_releasing + 1))
         return -ENOMEM;
     copy = strdup(name);
