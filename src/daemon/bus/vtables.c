@@ -184,6 +184,9 @@ static int administer(sd_bus_message *message, void *userdata, sd_bus_error *err
             error, NUMAPLACE_ERROR_LIMIT,
             "%u processes are already released one by one; release their workload instead",
             MANAGER_RELEASED_MAX);
+    case MANAGER_E_BUSY:
+        return sd_bus_error_setf(error, NUMAPLACE_ERROR_LIMIT,
+                                 "%u releases are under way already; try again later", MANAGER_RELEASING_MAX);
     case -EREMOTEIO:
         return sd_bus_error_setf(error, NUMAPLACE_ERROR_NOT_RESTORED,
                                  "not all of '%s' could be put back; see the log", name);

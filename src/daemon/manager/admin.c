@@ -131,7 +131,7 @@ static int release_process(Manager *manager, pid_t pid)
         return MANAGER_E_LIMIT;
     is_long = manager_release_is_long(manager, WORKLOAD_NONE, pid);
     if (is_long && manager_release_is_full(manager))
-        return MANAGER_E_LIMIT;
+        return MANAGER_E_BUSY;
     r = task_set_add(manager->released, pid, process->start_ticks);
     if (r < 0)
         return r;
@@ -165,7 +165,7 @@ static int release_workload(Manager *manager, const char *name)
         return MANAGER_E_NO_SUCH_WORKLOAD;
     is_long = manager_release_is_long(manager, ix, 0);
     if (is_long && manager_release_is_full(manager))
-        return MANAGER_E_LIMIT;
+        return MANAGER_E_BUSY;
     r = set_paused(manager, name, true);
     if (r != 0)
         return r;

@@ -317,6 +317,7 @@ typedef enum ManagerAdmin {
     MANAGER_E_NO_SUCH_WORKLOAD = 1,
     MANAGER_E_NO_SUCH_PROCESS,
     MANAGER_E_LIMIT,
+    MANAGER_E_BUSY, /* of manager_release(): MANAGER_RELEASING_MAX calls are under way */
     MANAGER_E_NO_SUCH_POLICY,
     MANAGER_E_LATER, /* of manager_release(): it takes several ticks; see manager_release_answer() */
 } ManagerAdmin;

@@ -41,7 +41,7 @@ static void test_process_too_many(void **state)
     CLEANUP(bench_done) Bench b;
 
     bench_init(&b);
-    assert_int_equal(manager_release(&b.manager, "100"), MANAGER_E_LIMIT);
+    assert_int_equal(manager_release(&b.manager, "100"), MANAGER_E_BUSY);
     assert_int_equal(task_set_size(b.manager.released), 0);
 }
 
@@ -50,9 +50,9 @@ static void test_workload_too_many(void **state)
     CLEANUP(bench_done) Bench b;
 
     bench_init(&b);
-    assert_int_equal(manager_release(&b.manager, "a"), MANAGER_E_LIMIT);
+    assert_int_equal(manager_release(&b.manager, "a"), MANAGER_E_BUSY);
     assert_false(world_workload_by_name(b.f.world, "a")->paused);
-    assert_int_equal(manager_release(&b.manager, ""), MANAGER_E_LIMIT);
+    assert_int_equal(manager_release(&b.manager, ""), MANAGER_E_BUSY);
     assert_false(b.manager.paused);
     assert_int_equal(manager_release(&b.manager, "nosuch"), MANAGER_E_NO_SUCH_WORKLOAD);
 }
