@@ -44,6 +44,9 @@ int recorder_new(const char *path, Log *log, Recorder **ret)
         return 0;
     }
     r = -errno;
+    /* It was made here (O_EXCL), and would be in the way of the next start. */
+    if (fd >= 0)
+        (void)unlink(path);
     close_p(&fd);
     (void)recorder_free(recorder);
     return log_failure(r, log, NULL, "cannot create the recording %s: %s", path, strerror(-r));
