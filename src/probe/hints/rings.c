@@ -32,6 +32,7 @@ struct HintRings {
     HintRingsScope scope;
     Ring *rings; /* ascending id */
     size_t n_rings, capacity;
+    uint32_t next_cpu; /* the first without a ring yet */
     size_t page_bytes, data_pages;
     uint32_t period;
 };
@@ -194,13 +195,16 @@ static int follow_threads(HintRings *rings, const pid_t *tids, size_t n_tids)
     return r;
 }
 
+/* Goes on where it failed before, which need not last: descriptors or memory were short. */
 static int open_cpus(HintRings *rings)
 {
-    int r = 0;
+    for (; rings->next_cpu < rings->options.n_cpus; rings->next_cpu++) {
+        int r = add(rings, (int32_t)rings->next_cpu);
 
-    for (uint32_t cpu = 0; cpu < rings->options.n_cpus && r == 0; cpu++)
-        r = add(rings, (int32_t)cpu);
-    return r;
+        if (r < 0)
+            return r;
+    }
+    return 0;
 }
 
 /* Version 1 cgroups have a hierarchy of their own for this; a directory of another one fails with -EBADF. */
@@ -208,13 +212,15 @@ static int follow_cpus(HintRings *rings)
 {
     int r;
 
-    if (rings->scope != HINT_RINGS_THREAD && rings->n_rings > 0)
-        return 0;
-    close_all(rings);
-    rings->scope = rings->options.cgroup_fd >= 0 ? HINT_RINGS_CGROUP : HINT_RINGS_MACHINE;
+    if (rings->scope == HINT_RINGS_THREAD || rings->n_rings == 0) {
+        close_all(rings);
+        rings->next_cpu = 0;
+        rings->scope = rings->options.cgroup_fd >= 0 ? HINT_RINGS_CGROUP : HINT_RINGS_MACHINE;
+    }
     r = open_cpus(rings);
     if (r < 0 && rings->n_rings == 0 && rings->scope == HINT_RINGS_CGROUP) {
         rings->scope = HINT_RINGS_MACHINE;
+        rings->next_cpu = 0;
         r = open_cpus(rings);
     }
     return r;

@@ -47,7 +47,8 @@ DEFINE_CLEANUP(HintRings *, hint_rings_free)
 
 /* Sets the threads, ascending: new ones get a ring, and rings of others are closed (their samples are lost).
  * With too many threads, changes to rings of CPUs for good. Threads that are gone are skipped. Returns 0;
- * -EACCES, -EPERM: not permitted; -EMFILE, -ENOMEM and the like: there are fewer rings than wanted. */
+ * -EACCES, -EPERM: not permitted; -EMFILE, -ENOMEM and the like: there are fewer rings than wanted, and the next call
+ * tries to open the rest. CPUs that come online later get no ring. */
 int hint_rings_follow(HintRings *rings, const pid_t *tids, size_t n_tids);
 
 HintRingsScope hint_rings_scope(const HintRings *rings);
