@@ -37,6 +37,7 @@ typedef enum EntryState {
 
 typedef struct Entry {
     EvidenceTarget target;
+    TaskKey parent; /* its parent, if that was examined and lives; pid 0: it was not */
     EvidenceKind kind;
     uid_t uid;
     EvidenceNow now;
@@ -59,7 +60,7 @@ struct EvidenceCrew {
     size_t n_entries;
     pthread_t threads[EVIDENCE_CREW_THREADS];
     size_t n_threads, n_running;
-    pid_t marks[MARKS_MAX];
+    TaskKey marks[MARKS_MAX]; /* tid 0 */
     size_t n_marks;
     uint64_t cost_usec;
     bool ending;
@@ -101,11 +102,27 @@ static Entry *find_due(const EvidenceCrew *crew, uint64_t now_usec, uint64_t *re
     return best;
 }
 
+/* Whether the parent is still the process that was examined, and not another one with its number. */
+static bool is_parent_same(const Entry *entry)
+{
+    const EvidenceTarget parent = {
+        .root_fd = entry->target.root_fd,
+        .pid = entry->parent.pid,
+        .start_ticks = entry->parent.start_ticks,
+    };
+    CLEANUP_CLOSE int fd = parent.pid > 0 ? evidence_open_process(&parent) : -1;
+
+    return fd >= 0;
+}
+
 /* Called without the lock. */
 static int make_round(const EvidenceCrew *crew, Entry *entry, const EvidenceNow *now, EvidenceRound *round)
 {
     if (!entry->session) {
-        int r = evidence_begin(&crew->machine, entry->kind, &entry->target, &entry->session);
+        int r;
+
+        entry->target.marked = entry->target.marked || is_parent_same(entry);
+        r = evidence_begin(&crew->machine, entry->kind, &entry->target, &entry->session);
 
         if (r != 0)
             return r;
@@ -303,16 +320,25 @@ static Entry *find(const EvidenceCrew *crew, pid_t pid)
     return NULL;
 }
 
-static bool is_marked(const EvidenceCrew *crew, pid_t pid)
+/* The latest process with this number that was examined, of those that start_ticks_max allows; pid 0: none. */
+static TaskKey find_mark(const EvidenceCrew *crew, pid_t pid, uint64_t start_ticks_max)
 {
-    for (size_t i = 0; i < MIN(crew->n_marks, MARKS_MAX); i++)
-        if (crew->marks[i] == pid)
-            return true;
-    return false;
+    TaskKey latest = {0};
+
+    for (size_t i = 0; i < MIN(crew->n_marks, MARKS_MAX); i++) {
+        const TaskKey *mark = &crew->marks[i];
+
+        if (mark->pid == pid && mark->start_ticks <= start_ticks_max &&
+            mark->start_ticks >= latest.start_ticks)
+            latest = *mark;
+    }
+    return latest;
 }
 
 static int add_locked(EvidenceCrew *crew, const EvidenceSubject *subject)
 {
+    const TaskKey mark = find_mark(crew, subject->pid, subject->start_ticks);
+    bool marked = mark.pid > 0 && mark.start_ticks == subject->start_ticks;
     Entry *entry;
     int r;
 
@@ -333,13 +359,15 @@ static int add_locked(EvidenceCrew *crew, const EvidenceSubject *subject)
                    .pid = subject->pid,
                    .start_ticks = subject->start_ticks,
                    .insist = subject->insist,
-                   .marked = is_marked(crew, subject->pid) || is_marked(crew, subject->parent)},
+                   .marked = marked},
+        .parent = find_mark(crew, subject->parent, subject->start_ticks),
         .kind = subject->kind,
         .uid = subject->uid,
         .report = {.kind = subject->kind},
     };
-    if (subject->kind == EVIDENCE_WRITE && !is_marked(crew, subject->pid))
-        crew->marks[crew->n_marks++ % MARKS_MAX] = subject->pid;
+    if (subject->kind == EVIDENCE_WRITE && !marked)
+        crew->marks[crew->n_marks++ % MARKS_MAX] =
+            (TaskKey){.pid = subject->pid, .start_ticks = subject->start_ticks};
     crew->entries[crew->n_entries++] = entry;
     return 0;
 }

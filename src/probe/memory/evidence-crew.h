@@ -32,7 +32,8 @@ typedef struct EvidenceSubject {
 } EvidenceSubject;
 
 /* Begins to examine a process. The crew remembers those examined by write faults, because their soft-dirty
- * bits, and those of their children, look used then. 0; -EEXIST: it is examined already; -E2BIG: too many;
+ * bits, and those of their children, look used then. 0; -EEXIST: a process of this number is examined already,
+ * which is to be dropped first if it is another one; -E2BIG: too many;
  * -ENOMEM; -errno when no thread can be started. */
 int evidence_crew_add(EvidenceCrew *crew, const EvidenceSubject *subject);
 

@@ -249,6 +249,52 @@ static void test_hangs(void **state)
     (void)close(fd);
 }
 
+/* Above all numbers that the kernel gives. */
+#define PID   5000000
+#define CHILD (PID + 1)
+
+/* What becomes of a process whose soft-dirty bits look used, when write faults are to be sampled. */
+static int outcome_of(pid_t pid, pid_t parent, unsigned start)
+{
+    const EvidenceSubject subject = {
+        .kind = EVIDENCE_WRITE, .pid = pid, .parent = parent, .start_ticks = start};
+    uint64_t clear[2] = {0};
+    char path[64];
+    int outcome;
+
+    (void)snprintf(path, sizeof(path), "proc/%d/stat", pid);
+    put_stat(&b, path, pid, &(FakeTask){.pid = pid, .start = start});
+    put_thread(&b, &(FakeTask){.pid = pid, .tid = pid});
+    (void)snprintf(path, sizeof(path), "proc/%d/maps", pid);
+    put(&b, path, "0-1000 rw-p 0 00:00 0\n");
+    (void)snprintf(path, sizeof(path), "proc/%d/pagemap", pid);
+    (void)test_write_bytes(b.path, path, (const char *)clear, sizeof(clear));
+
+    assert_int_equal(evidence_crew_add(crew, &subject), 0);
+    outcome = wait_rounds(pid, 1).report.outcome;
+    assert_int_equal(evidence_crew_drop(crew, pid), 0);
+    return outcome;
+}
+
+/* It may have been us who used the bits of a process, or of its parent, but not of another one with that number. */
+static void test_marks(void **state)
+{
+    const EvidenceMachine machine = {.abilities[EVIDENCE_WRITE].works = true};
+
+    crew = evidence_crew_free(crew);
+    assert_int_equal(evidence_crew_new(&machine, b.root_fd, b.world->topology, &crew), 0);
+    assert_int_equal(outcome_of(CHILD, PID, 2000), EVIDENCE_E_TRACKED);
+    assert_int_equal(outcome_of(PID, 1, 1000), EVIDENCE_E_TRACKED);
+    assert_int_not_equal(outcome_of(PID, 1, 1000), EVIDENCE_E_TRACKED);
+    assert_int_not_equal(outcome_of(CHILD, PID, 2001), EVIDENCE_E_TRACKED);
+    assert_int_equal(outcome_of(PID, 1, 3000), EVIDENCE_E_TRACKED);
+    assert_int_not_equal(outcome_of(CHILD, PID, 4000), EVIDENCE_E_TRACKED);
+
+    /* A parent that was never examined has the number. */
+    put_stat(&b, "proc/5000000/stat", PID, &(FakeTask){.pid = PID, .start = 5000});
+    assert_int_equal(outcome_of(CHILD, PID, 6000), EVIDENCE_E_TRACKED);
+}
+
 static void test_limit(void **state)
 {
     for (pid_t pid = 1000; pid < 1000 + (pid_t)EVIDENCE_CREW_MAX; pid++)
@@ -265,6 +311,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_over, setup, teardown),
         cmocka_unit_test_setup_teardown(test_hangs, setup, teardown),
         cmocka_unit_test_setup_teardown(test_user_hangs, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_marks, setup, teardown),
         cmocka_unit_test_setup_teardown(test_limit, setup, teardown),
     };
 
