@@ -9,9 +9,9 @@
  *     current_node=1, numa_group_id=1234
  *     numa_faults node=0 task_private=3 task_shared=0 group_private=6 group_shared=0
  *
- * The first line shows the name of the task verbatim, and a process may put a newline into it. It cannot
- * forge one of the lines above: a name has 15 bytes and is followed by " (PID, #threads: N)", and even the
- * shortest of these lines is longer. */
+ * The first line shows the name of the task verbatim, and a process may put a newline into it. A name has 15
+ * bytes at most and is followed by " (PID, #threads: N)", so a line that begins within NAME_MAX_LEN bytes is
+ * part of the first one: it can neither forge one of the lines above nor look like a malformed one. */
 
 #include "kernel/sched-numa.h"
 
@@ -20,6 +20,8 @@
 #include "kernel/taskstat.h"
 
 #include <string.h>
+
+#define NAME_MAX_LEN 15 /* TASK_COMM_LEN less its NUL */
 
 /* A line "key<blanks>:<blanks>number". Returns whether it has this key; *ret_r is then 0 or -EINVAL. */
 static bool take_number(const char *line, const char *key, int64_t min, int64_t max, int64_t *ret, int *ret_r)
@@ -109,6 +111,7 @@ static int take(const char *line, SchedNuma *ret, unsigned *found)
 
 int sched_numa_parse(const char *text, SchedNuma *ret)
 {
+    const char *start = text;
     unsigned found = 0;
 
     ret->preferred_node = -1;
@@ -122,7 +125,7 @@ int sched_numa_parse(const char *text, SchedNuma *ret)
 
         if (!end)
             return -EINVAL;
-        r = take(text, ret, &found);
+        r = text - start <= NAME_MAX_LEN ? 0 : take(text, ret, &found);
         if (r < 0)
             return r;
         text = end + 1;

@@ -14,7 +14,7 @@ static char *format(const SchedNuma *numa)
     if (!text)
         return NULL;
     n = (size_t)snprintf(text, size,
-                         "mm->numa_scan_seq : %" PRIu32 "\nnuma_preferred_nid : %" PRId32
+                         "x (1, #threads: 1)\nmm->numa_scan_seq : %" PRIu32 "\nnuma_preferred_nid : %" PRId32
                          "\ntotal_numa_faults : %" PRIu64 "\ncurrent_node=0, numa_group_id=%d\n",
                          numa->scan_sequence, numa->preferred_node, numa->total_faults, numa->group);
     for (uint32_t i = 0; i < numa->n_nodes; i++) {

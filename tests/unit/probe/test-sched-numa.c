@@ -99,21 +99,24 @@ static void test_bad(void **state)
             fail_msg("not refused: %zu", i);
 }
 
-/* The longest possible name cannot pass for a line, wherever it is split. */
+/* A name cannot pass for a line, nor for a malformed one, wherever it is split. */
 static void test_names(void **state)
 {
-    static const char *const lines[] = {SEQUENCE, PREFERRED, TOTAL, GROUP, NODE0};
-    char text[1024];
+    static const char *const lines[] = {SEQUENCE, PREFERRED,      TOTAL,          GROUP,
+                                        NODE0,    "numa_faults ", "current_node="};
+    static const char *const before[] = {"", "x", "ab", "\n"};
+    char name[128], text[1024];
 
-    for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
-        (void)snprintf(text, sizeof(text), "\n%.14s (1, #threads: 1)\n%s", lines[i],
+    for (size_t i = 0; i < ARRAY_SIZE(lines) * ARRAY_SIZE(before); i++) {
+        (void)snprintf(name, sizeof(name), "%s\n%s", before[i % ARRAY_SIZE(before)],
+                       lines[i / ARRAY_SIZE(before)]);
+        (void)snprintf(text, sizeof(text), "%.15s (1, #threads: 1)\n%s", name,
                        SEQUENCE PREFERRED TOTAL GROUP NODE2);
-        /* At worst it is refused as a whole; it is never believed. */
-        if (sched_numa_parse(text, &numa) == 0) {
-            assert_int_equal(numa.n_nodes, 1);
-            assert_int_equal(numa.nodes[0].node, 2);
-            assert_int_equal(numa.preferred_node, 1);
-        }
+        assert_int_equal(sched_numa_parse(text, &numa), 0);
+        assert_int_equal(numa.scan_sequence, 4);
+        assert_int_equal(numa.n_nodes, 1);
+        assert_int_equal(numa.nodes[0].node, 2);
+        assert_int_equal(numa.preferred_node, 1);
     }
 }
 
