@@ -44,7 +44,7 @@ typedef struct MoverWorker {
     pthread_cond_t wake;
     WalkNode tools;
     int nice;
-    uint64_t helps_id; /* runs on the CPUs that help this request; 0: on those of its node */
+    uint64_t helps_id; /* runs on the CPUs that help this request; 0: on those of its node; UINT64_MAX: the daemon's */
     MoverPart *part;   /* the one it works on */
     uint64_t heard_usec;
     bool waiting;  /* for the bucket, for room, or for work */

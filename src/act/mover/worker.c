@@ -131,7 +131,8 @@ static MoverPart *pick(const MoverSeat *seat)
     return NULL;
 }
 
-/* Moves the thread to the CPUs the part is to run on. For a node without CPUs, the mask stays as it is. */
+/* Moves the thread to the CPUs the part is to run on. For a node without CPUs, the mask stays the daemon's, or, after
+ * helping elsewhere, becomes all CPUs. */
 static void go(MoverWorker *worker, const MoverPart *part)
 {
     Mover *mover = worker->mover;
@@ -140,9 +141,12 @@ static void go(MoverWorker *worker, const MoverPart *part)
                                     ? part->job->parts[(size_t)part->index * MOVER_LANES_MAX].help_cpus
                                     : mover->seats[worker->node.i].cpus;
 
+    if (hwloc_bitmap_iszero(cpus) && worker->helps_id != UINT64_MAX)
+        cpus = mover->topology->all_cpus;
     if (helps_id != worker->helps_id && !hwloc_bitmap_iszero(cpus))
         count_unsettled(mover, mover->ops->set_cpus(mover->context, cpus));
-    worker->helps_id = helps_id;
+    if (!hwloc_bitmap_iszero(cpus))
+        worker->helps_id = helps_id;
 }
 
 /* Takes a step of the part. Called and returns with the lock held. */

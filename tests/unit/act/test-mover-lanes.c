@@ -100,6 +100,58 @@ static void test_help_wide(void **state)
     check_help(*state, 16, MOVER_LANES_MAX / 2, MOVER_LANES_MAX / 2);
 }
 
+/* Memory goes to a node without CPUs. */
+static int setup_bare(void **state)
+{
+    MoverFixture *f;
+    int r = setup(state);
+
+    if (r < 0)
+        return r;
+    f = *state;
+    f->mover = mover_free(f->mover);
+    hwloc_bitmap_zero(f->topology->nodes[1].cpus);
+    return mover_new(&machine_ops, &f->machine, -1, f->topology, &f->mover);
+}
+
+static unsigned n_settled_on(MoverFixture *f, int node)
+{
+    unsigned n;
+
+    (void)pthread_mutex_lock(&f->machine.lock);
+    n = f->machine.n_settled_on[node];
+    (void)pthread_mutex_unlock(&f->machine.lock);
+    return n;
+}
+
+/* A thread that helped on CPUs of another node leaves them for what comes next without help. Two threads take turns, so
+ * the one that helped gets some of it. */
+static void test_help_bare(void **state)
+{
+    MoverFixture *f = *state;
+    hwloc_bitmap_t help = hwloc_bitmap_alloc();
+
+    (void)machine_add(&f->machine, HEAP, 128 * MIB, 0);
+    assert_non_null(help);
+    assert_int_equal(hwloc_bitmap_only(help, 2), 0);
+    f->machine.node_cpus = 2;
+    f->order.help_nodes = help;
+    (void)mover_order_hanging(f, 2);
+    assert_int_equal(n_settled_on(f, 2), 1);
+    assert_int_equal(n_settled(f), 1); /* the other has the mask of the daemon */
+    mover_set_hanging(f, false);
+    (void)mover_await(f);
+    hwloc_bitmap_free(help);
+    f->order.help_nodes = NULL;
+
+    /* The first CPU of all is one of node 0. */
+    for (unsigned i = 0; i < 1000 && n_settled_on(f, 0) == 0; i++) {
+        (void)mover_order(f);
+        (void)mover_await(f);
+    }
+    assert_true(n_settled_on(f, 0) > 0);
+}
+
 /* At most one thread for each block. */
 static void test_few_blocks(void **state)
 {
@@ -283,6 +335,7 @@ int main(void)
         TEST(test_lanes_wide, setup_wide),
         TEST(test_help, setup),
         TEST(test_help_wide, setup_wide),
+        TEST(test_help_bare, setup_bare),
         TEST(test_few_blocks, setup_wide),
         TEST(test_small_process, setup_wide),
         TEST(test_nodes, setup_wide),
