@@ -249,6 +249,7 @@ typedef enum ActWish {
 /* Why a group has no fence, or has it down. act_why_text() says the same in sentences. */
 typedef enum ActWhy {
     ACT_WHY_UP,        /* it is up */
+    ACT_WHY_OBSERVE,   /* ops change nothing */
     ACT_WHY_POLICY,    /* Act=affinity */
     ACT_WHY_NO_HOME,   /* nothing to confine it to */
     ACT_WHY_PAUSED,    /* masks alone keep its home */

@@ -17,7 +17,7 @@ ActMeans fences_means(const Fences *fences, uint64_t group_id)
 {
     const FenceGroup *entry = fences ? fence_group((Fences *)fences, group_id) : NULL;
 
-    return entry ? entry->means : (ActMeans){.why = fences ? ACT_WHY_NO_HOME : ACT_WHY_SETTLING};
+    return entry ? entry->means : (ActMeans){.why = fences ? ACT_WHY_NO_HOME : ACT_WHY_OBSERVE};
 }
 
 /* The World's groups, also by ascending ID; nothing is known of their fences yet. */
@@ -229,6 +229,7 @@ static const Why *why_of(ActWhy why)
 {
     static const Why whys[] = {
         [ACT_WHY_UP] = {"up", "The cpuset of its cgroup is its home."},
+        [ACT_WHY_OBSERVE] = {"observe", "The daemon changes nothing: by --dry-run, or for want of rights."},
         [ACT_WHY_POLICY] = {"policy", "The policy places it by masks alone (Act=affinity)."},
         [ACT_WHY_NO_HOME] = {"no-home", "It has no home to confine it to."},
         [ACT_WHY_PAUSED] = {"paused", "Its workload is paused: it keeps its home by masks alone."},

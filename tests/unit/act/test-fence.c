@@ -497,9 +497,17 @@ static void test_cpusetfs(void **state)
     tree_tick_to(t, ACT_WHY_ROOT);
 }
 
+/* Who changes nothing has no fences, and says so. */
+static void test_none(void **state)
+{
+    assert_string_equal(act_why_name(fences_means(NULL, 1).why), "observe");
+    assert_int_equal(fences_means(NULL, 1).kind, ACT_FENCE_NONE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_none),
         cmocka_unit_test_setup_teardown(test_up, tree_setup_v1, tree_teardown),
         cmocka_unit_test_setup_teardown(test_another_meanwhile, tree_setup_v1, tree_teardown),
         cmocka_unit_test_setup_teardown(test_lend, tree_setup_v1, tree_teardown),
