@@ -74,5 +74,9 @@ void describe_neighbours(Dict *dict, const Manager *manager);
 int describe_explain_process(Dict *dict, Manager *manager, const char *asked, pid_t pid);
 int describe_explain_workload(Dict *dict, Manager *manager, const char *asked, const Workload *workload);
 
+/* Why no thread of a process may be placed: what most of them have, in a tie the first of these. FREE: one may be, or
+ * there is none. */
+TaskHands describe_hands(const World *world, const Process *process);
+
 /* A workload with its groups, leases and refusals. */
 void describe_workload(Dict *dict, Manager *manager, const Workload *workload);

@@ -118,7 +118,7 @@ static void put_refusals(Dict *dict, const Manager *manager, const Story *story)
     dict_list_end(dict, "refusals");
 }
 
-static PlanReason reason_of_hands(uint8_t hands)
+static PlanReason reason_of_hands(TaskHands hands)
 {
     static const PlanReason reasons[TASK_HANDS_MAX] = {
         [TASK_HANDS_FREE] = PLAN_REASON_INVALID,       [TASK_HANDS_FOREIGN] = PLAN_REASON_FOREIGN_AFFINITY,
@@ -130,22 +130,18 @@ static PlanReason reason_of_hands(uint8_t hands)
     return reasons[hands];
 }
 
-/* The reason why no thread of a process may be placed, or INVALID if one may. */
-static PlanReason reason_of_all_tasks(const Manager *manager, const Process *process)
+TaskHands describe_hands(const World *world, const Process *process)
 {
-    PlanReason reason = PLAN_REASON_INVALID;
-    size_t n, first = world_process_tasks(manager->world, process, &n);
+    uint32_t n_by[TASK_HANDS_MAX] = {0};
+    int most = TASK_HANDS_FREE;
+    size_t n, first = world_process_tasks(world, process, &n);
 
-    for (size_t i = first; i < first + n; i++) {
-        const Task *task = &manager->world->tasks[i];
-
-        if (task->gone)
-            continue;
-        reason = reason_of_hands(task->hands);
-        if (reason == PLAN_REASON_INVALID)
-            return reason;
-    }
-    return reason;
+    for (size_t i = first; i < first + n; i++)
+        n_by[world->tasks[i].hands] += !world->tasks[i].gone;
+    for (int hands = 0; hands < TASK_HANDS_MAX && n_by[TASK_HANDS_FREE] == 0; hands++)
+        if (n_by[hands] > n_by[most])
+            most = hands;
+    return (TaskHands)most;
 }
 
 /* The last refusal of a process without a home, or of its group. */
@@ -167,7 +163,7 @@ static Verdict verdict_of_managed(const Manager *manager, const Process *process
 
     if (process->yielded)
         return verdict_of_reason(PLAN_REASON_REPINNED);
-    reason = reason_of_all_tasks(manager, process);
+    reason = reason_of_hands(describe_hands(manager->world, process));
     if (reason != PLAN_REASON_INVALID)
         return verdict_of_reason(reason);
     if (workload->paused)
