@@ -69,7 +69,6 @@ typedef struct Judge {
     const BlocksThreads *threads;
     uint32_t sure_rounds; /* rounds after which the users of a block are known */
     size_t region;        /* cursor */
-    bool summed;          /* `use` and `memory` are known */
 } Judge;
 
 int blocks_init(Blocks *blocks, uint32_t n_nodes)
@@ -186,11 +185,16 @@ static BlocksVerdict judge_region(const MemoryRegion *region)
     return region->bound ? BLOCKS_BOUND : BLOCKS_MOVE;
 }
 
-static void sum_up(Judge *judge)
+/* Whether the kernel's rule for shared memory decides, see brings_balance(). */
+static bool needs_balance(const Judge *judge)
+{
+    return judge->sure_rounds == BLOCKS_SURE_ROUNDS && !judge->rules->any_balance;
+}
+
+static void sum_up(const Judge *judge)
 {
     Blocks *blocks = judge->blocks;
 
-    judge->summed = true;
     memset(blocks->use, 0, blocks->n_nodes * sizeof(*blocks->use));
     memset(blocks->memory, 0, blocks->n_nodes * sizeof(*blocks->memory));
     for (size_t i = 0; i < judge->touches->n_blocks; i++) {
@@ -202,17 +206,15 @@ static void sum_up(Judge *judge)
 
 /* The kernel's rule for shared memory: use per memory at the source is below three quarters of that at the
  * destination. */
-static bool brings_balance(Judge *judge, const Unit *unit)
+static bool brings_balance(const Judge *judge, const Unit *unit)
 {
     const Blocks *blocks = judge->blocks;
 
-    if (!judge->summed)
-        sum_up(judge);
     return blocks->use[unit->to.i] * blocks->memory[unit->from.i] * 3 >
            blocks->use[unit->from.i] * blocks->memory[unit->to.i] * 4;
 }
 
-static BlocksVerdict judge_unit(Judge *judge, const Unit *unit)
+static BlocksVerdict judge_unit(const Judge *judge, const Unit *unit)
 {
     BlocksVerdict verdict = judge_region(unit->region);
 
@@ -228,10 +230,8 @@ static BlocksVerdict judge_unit(Judge *judge, const Unit *unit)
         return BLOCKS_LOCAL;
     if (!hwloc_bitmap_isset(judge->rules->to_nodes, (unsigned)unit->to.i))
         return BLOCKS_OUTSIDE;
-    return unit->shared && judge->sure_rounds == BLOCKS_SURE_ROUNDS && !judge->rules->any_balance &&
-                   !brings_balance(judge, unit)
-               ? BLOCKS_BALANCED
-               : BLOCKS_MOVE;
+    return unit->shared && needs_balance(judge) && !brings_balance(judge, unit) ? BLOCKS_BALANCED
+                                                                                : BLOCKS_MOVE;
 }
 
 /* Counts attempts to move a block until it is local or gone. *verdict may become BLOCKS_BUSY. Returns 0 or
@@ -256,7 +256,7 @@ static int note_tried(Judge *judge, const Unit *unit, BlocksVerdict *verdict)
  * A judgement
  */
 
-/* Adds a move. Once `memory` is summed up, it counts there for the blocks judged after it. */
+/* Adds a move. It counts in `memory` for the blocks judged after it. */
 static int add_move(Blocks *blocks, const Unit *unit)
 {
     BlocksRange *last = blocks->n_moves > 0 ? &blocks->moves[blocks->n_moves - 1] : NULL;
@@ -340,6 +340,8 @@ int blocks_judge(Blocks *blocks, const Touches *touches, const MemoryRegions *re
     int r;
 
     judge.sure_rounds = sure_rounds(&judge);
+    if (needs_balance(&judge))
+        sum_up(&judge);
     tries_begin(&blocks->tries);
     blocks->n_moves = 0;
     r = judge_all(&judge);

@@ -379,6 +379,29 @@ static void test_pairs(void **state)
     moves_are(&b, "1000-2000:1");
 }
 
+/* Where much is shared, what is to be moved counts as moved for blocks behind it: four blocks of B leave node 0, and a
+ * fifth, which B shares, would have to go only if they stayed. */
+static void test_balance(void **state)
+{
+    CLEANUP(bench_done) Bench b;
+
+    bench_init(&b);
+    assert_int_equal(touches_add_thread(&b.touches, (TaskKey){.pid = 100, .tid = B + 2}), 0);
+    for (int32_t i = 0; i < 16; i++)
+        b.where[100 + i].i = i >= 5;
+    for (int round = 0; round < (int)BLOCKS_SURE_ROUNDS; round++) {
+        moves_are(&b, "");
+        for (uint64_t i = 0; i < 4; i++)
+            touch_block(&b, i, B, 1);
+        touch_block(&b, 4, round % 2 ? B : B + 2, 1);
+        for (uint64_t i = 0; i < 16; i++)
+            touch_block(&b, 100 + i, ((uint64_t)round + i) % 2 ? A : B, 0);
+        judge(&b);
+    }
+    moves_are(&b, "0-800:1");
+    assert_int_equal(b.blocks.n[BLOCKS_BALANCED], 1);
+}
+
 /* Blocks by owners: threads of one process get their own memory where they live, wherever they ran when they
  * were seen. What two nodes share stays, and what two threads of one node share goes there. */
 static void test_owners(void **state)
@@ -431,7 +454,7 @@ int main(void)
         cmocka_unit_test(test_two_stages), cmocka_unit_test(test_apart),   cmocka_unit_test(test_share),
         cmocka_unit_test(test_ping_pong),  cmocka_unit_test(test_pages),   cmocka_unit_test(test_refused),
         cmocka_unit_test(test_busy),       cmocka_unit_test(test_regions), cmocka_unit_test(test_owners),
-        cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_pairs),      cmocka_unit_test(test_balance),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
