@@ -133,7 +133,7 @@ int sorting_taken(Sorting *sorting, uint64_t now_usec)
 void sorting_refused(Sorting *sorting)
 {
     for (size_t i = 0; i < sorting->n_moves; i++)
-        if (sorting->moves[i].to.i >= 0)
+        if (sorting->moves[i].judged)
             blocks_take_back(&sorting->blocks, sorting->moves[i].range.start, sorting->moves[i].range.end);
     sorting->n_moves = sorting->n_ranges = 0;
 }

@@ -190,7 +190,7 @@ int sorting_add_move(Sorting *sorting, const SortingMove *move)
     SortingMove *last = sorting->n_moves > 0 ? &sorting->moves[sorting->n_moves - 1] : NULL;
 
     if (last && last->range.end == move->range.start && last->to.i == move->to.i &&
-        last->from.i == move->from.i) {
+        last->from.i == move->from.i && last->judged == move->judged) {
         last->range.end = move->range.end;
         return 0;
     }
@@ -208,7 +208,7 @@ static NodeIx lies_on(const Touches *touches, uint64_t address)
 /* Adds one range of a judgement, without blocks that rest. */
 static int take_range(Sorting *sorting, const SortingLook *look, const BlocksRange *range)
 {
-    SortingMove move = {.range = {.end = range->start}, .to = range->to};
+    SortingMove move = {.range = {.end = range->start}, .to = range->to, .judged = true};
     int r = 0;
 
     while (r == 0 && move.range.end < range->end) {

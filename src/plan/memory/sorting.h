@@ -20,6 +20,7 @@ typedef struct SortingMove {
     PlanRange range;
     NodeIx from; /* where it lies; NODE_NONE: not known */
     NodeIx to;   /* NODE_NONE: interleaved over the home */
+    bool judged; /* by blocks_judge(), which counts attempts */
 } SortingMove;
 
 typedef struct SortingPast {

@@ -148,28 +148,33 @@ static void test_not_striped_for_few(void **state)
     }
 }
 
-/* Of three nodes one pair lives on two, another pair on one. Memory of the first pair goes to its two nodes,
- * or stays on either; nothing is striped over all three. */
+/* Of three nodes one pair lives on two, another pair on one. Four blocks of the first pair lie on the third. */
+static void setup_few(Bench *b)
+{
+    setup_on(b, "numa:3 l3:1 core:2 pu:1", 3);
+    for (uint32_t i = 0; i < 8; i++) {
+        b->user[i] = -1;
+        b->where[i].i = i < 4 ? 2 : (int32_t)i % 2;
+    }
+    add_thread(b, ON_1 + 1);
+    add_thread(b, ON_1 + 2);
+    fixture_find(&b->f, PID, ON_1 + 1)->home_node.i = fixture_find(&b->f, PID, ON_1 + 2)->home_node.i = 2;
+    for (uint32_t i = 8; i < 16; i++)
+        b->where[i].i = 2;
+    for (unsigned r = 0; r < 12; r++) {
+        for (uint32_t i = 8; i < 16; i++)
+            touch(b, i, (r + i) % 2 ? ON_1 + 1 : ON_1 + 2);
+        round_(b);
+    }
+}
+
+/* Memory of the first pair goes to its two nodes, or stays on either; nothing is striped over all three. */
 static void test_few_on_two_nodes(void **state)
 {
     PlanUse use;
     Bench b;
 
-    setup_on(&b, "numa:3 l3:1 core:2 pu:1", 3);
-    for (uint32_t i = 0; i < 8; i++) {
-        b.user[i] = -1;
-        b.where[i].i = i < 4 ? 2 : (int32_t)i % 2;
-    }
-    add_thread(&b, ON_1 + 1);
-    add_thread(&b, ON_1 + 2);
-    fixture_find(&b.f, PID, ON_1 + 1)->home_node.i = fixture_find(&b.f, PID, ON_1 + 2)->home_node.i = 2;
-    for (uint32_t i = 8; i < 16; i++)
-        b.where[i].i = 2;
-    for (unsigned r = 0; r < 12; r++) {
-        for (uint32_t i = 8; i < 16; i++)
-            touch(&b, i, (r + i) % 2 ? ON_1 + 1 : ON_1 + 2);
-        round_(&b);
-    }
+    setup_few(&b);
     judge(&b);
     assert_true(order(&b, &use));
     assert_false(use.stripe);
@@ -315,6 +320,37 @@ static void test_striped_in_vain(void **state)
     done(&b);
 }
 
+static uint32_t tries_of(Bench *b, uint64_t start)
+{
+    Tries *tries = &b->sorting.blocks.tries;
+    uint32_t n;
+
+    tries_begin(tries);
+    assert_int_equal(tries_ask(tries, start, &n), 0);
+    assert_int_equal(tries_keep(tries, start, n), 0);
+    assert_int_equal(tries_end(tries), 0);
+    return n;
+}
+
+/* What was tried before, when one thread used it, is not taken back with a request for memory that few share, which
+ * counts no attempts. */
+static void test_few_refused(void **state)
+{
+    PlanUse use;
+    Bench b;
+
+    setup_few(&b);
+    tries_begin(&b.sorting.blocks.tries);
+    assert_int_equal(tries_keep(&b.sorting.blocks.tries, HEAP, 2), 0);
+    assert_int_equal(tries_end(&b.sorting.blocks.tries), 0);
+    judge(&b);
+    assert_true(order(&b, &use));
+    assert_int_equal(use.ranges[0].start, HEAP);
+    sorting_refused(&b.sorting);
+    assert_int_equal(tries_of(&b, HEAP), 2);
+    done(&b);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -324,6 +360,7 @@ int main(void)
         cmocka_unit_test(test_not_striped_for_buddies),
         cmocka_unit_test(test_not_striped_for_few),
         cmocka_unit_test(test_few_on_two_nodes),
+        cmocka_unit_test(test_few_refused),
         cmocka_unit_test(test_striped_past_a_round),
         cmocka_unit_test(test_striped_with_the_others),
         cmocka_unit_test(test_not_striped_too_soon),
