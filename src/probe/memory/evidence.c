@@ -20,7 +20,7 @@ struct EvidenceSession {
 static const EvidenceOps *const all_ops[] = {&evidence_write, &evidence_kernel};
 
 /* Residency always works, and is as good as no evidence of use. */
-int evidence_detect(int root_fd, bool live, EvidenceMachine *ret)
+void evidence_detect(int root_fd, bool live, EvidenceMachine *ret)
 {
     EvidenceMachine machine = {.abilities[EVIDENCE_RESIDENCY].works = true,
                                .stall_usec = HINT_PACE_STALL_USEC};
@@ -28,7 +28,6 @@ int evidence_detect(int root_fd, bool live, EvidenceMachine *ret)
     for (size_t i = 0; i < ARRAY_SIZE(all_ops); i++)
         all_ops[i]->detect(root_fd, live, &machine);
     *ret = machine;
-    return 0;
 }
 
 void evidence_detect_switched(int root_fd, EvidenceMachine *machine)

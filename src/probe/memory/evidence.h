@@ -51,8 +51,8 @@ typedef struct EvidenceMachine {
 } EvidenceMachine;
 
 /* Tries all kinds. `live`: the root is this machine; otherwise only residency works. Forks a child for a few
- * milliseconds to try write faults. 0 or -errno. */
-int evidence_detect(int root_fd, bool live, EvidenceMachine *ret);
+ * milliseconds to try write faults. What cannot be tried does not work. */
+void evidence_detect(int root_fd, bool live, EvidenceMachine *ret);
 
 /* Tries the kernel's own evidence again, after kernel.numa_balancing was switched. */
 void evidence_detect_switched(int root_fd, EvidenceMachine *machine);

@@ -86,24 +86,24 @@ static void test_detection(void **state)
     EvidenceMachine machine;
 
     put(&b, "proc/cpuinfo", "x\n");
-    assert_int_equal(evidence_detect(b.root_fd, false, &machine), 0);
+    evidence_detect(b.root_fd, false, &machine);
     expect(&machine, EVIDENCE_MAX,
            "residency; not write: this is a captured machine, not kernel: this kernel has no NUMA balancing");
     put(&b, "proc/sys/kernel/numa_balancing", "0\n");
-    assert_int_equal(evidence_detect(b.root_fd, false, &machine), 0);
+    evidence_detect(b.root_fd, false, &machine);
     expect(&machine, EVIDENCE_KERNEL,
            "residency; not kernel: the kernel's NUMA balancing is off (kernel.numa_balancing)");
     /* Tiering only. */
     put(&b, "proc/sys/kernel/numa_balancing", "2\n");
-    assert_int_equal(evidence_detect(b.root_fd, false, &machine), 0);
+    evidence_detect(b.root_fd, false, &machine);
     expect(&machine, EVIDENCE_KERNEL,
            "residency; not kernel: the kernel's NUMA balancing is off (kernel.numa_balancing)");
     put(&b, "proc/sys/kernel/numa_balancing", "1\n");
-    assert_int_equal(evidence_detect(b.root_fd, false, &machine), 0);
+    evidence_detect(b.root_fd, false, &machine);
     expect(&machine, EVIDENCE_KERNEL,
            "residency; not kernel: this kernel does not show NUMA faults (CONFIG_SCHED_DEBUG)");
     put_sched("self", -1, 0, 0, 0);
-    assert_int_equal(evidence_detect(b.root_fd, false, &machine), 0);
+    evidence_detect(b.root_fd, false, &machine);
     assert_int_equal(evidence_choose(&machine, EVIDENCE_MAX), EVIDENCE_KERNEL);
     /* Balancing is switched; other kinds that work are not tried again. */
     machine.abilities[EVIDENCE_WRITE].works = true;
@@ -122,7 +122,7 @@ static void begin(EvidenceTarget *target, EvidenceMachine *machine)
     put(&b, "proc/sys/kernel/numa_balancing", "1\n");
     put_sched("self", -1, 0, 0, 0);
     put_stat(&b, "proc/500/stat", 500, &(FakeTask){.pid = 500, .start = 5000});
-    assert_int_equal(evidence_detect(b.root_fd, false, machine), 0);
+    evidence_detect(b.root_fd, false, machine);
     *target = (EvidenceTarget){
         .root_fd = b.root_fd, .topology = b.world->topology, .pid = 500, .start_ticks = 5000};
 }

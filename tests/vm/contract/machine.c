@@ -13,9 +13,9 @@ int machine_setup(void **state)
     CLEANUP_FREE char *error = NULL;
 
     machine.root_fd = root_open("/");
-    if (machine.root_fd < 0 || topology_load(&options, &machine.topology, &error) < 0 ||
-        evidence_detect(machine.root_fd, true, &machine.evidence) < 0)
+    if (machine.root_fd < 0 || topology_load(&options, &machine.topology, &error) < 0)
         return -1;
+    evidence_detect(machine.root_fd, true, &machine.evidence);
     /* On a busy host everything takes many times as long; these tests are not about that. */
     machine.evidence.stall_usec = USEC_PER_SEC;
     return 0;
