@@ -47,10 +47,11 @@ static void need_soft_dirty(HintTrial *trial, const char *pages, size_t page)
 {
     int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     uint64_t entry = 0;
+    ssize_t n =
+        fd < 0 ? -1 : pread(fd, &entry, sizeof(entry), (off_t)((uintptr_t)pages / page * sizeof(entry)));
 
-    if (fd < 0 || pread(fd, &entry, sizeof(entry), (off_t)((uintptr_t)pages / page * sizeof(entry))) !=
-                      (ssize_t)sizeof(entry))
-        fail(trial, HINT_TRIAL_NO_PROC, errno);
+    if (n != (ssize_t)sizeof(entry))
+        fail(trial, HINT_TRIAL_NO_PROC, n < 0 ? errno : 0); /* a short read sets no errno */
     (void)close(fd);
     /* The page has just been written. */
     if (!(entry & SOFT_DIRTY))

@@ -11,6 +11,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 typedef struct Shared {
@@ -103,12 +104,36 @@ static void test_outcome(void **state)
     assert_int_not_equal(trial.outcome, HINT_TRIAL_NO_CHILD);
 }
 
+static bool reads_short;
+
+/* Stands in for the C library's. Of what it does not read it says nothing, but an error of before is still there. */
+ssize_t pread(int fd, void *buf, size_t size, off_t at)
+{
+    if (!reads_short)
+        return syscall(SYS_pread64, fd, buf, size, at);
+    errno = EXDEV;
+    return 0;
+}
+
+/* An end of file is no error, and none of before is told. */
+static void test_short_read(void **state)
+{
+    HintTrial trial;
+
+    reads_short = true;
+    hint_trial(&trial);
+    reads_short = false;
+    assert_int_equal(trial.outcome, HINT_TRIAL_NO_PROC);
+    assert_int_equal(trial.error, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parent_is_killed),
         cmocka_unit_test(test_parent_is_gone),
         cmocka_unit_test(test_outcome),
+        cmocka_unit_test(test_short_read),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
