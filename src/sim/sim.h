@@ -59,7 +59,7 @@ typedef enum SimMetric {
     /* Memory. */
     SIM_METRIC_PAGES_MOVED, /* 4 KiB pages moved between nodes */
     SIM_METRIC_SCANS,       /* ranges marked for hinting faults (P9) */
-    SIM_METRIC_SCAN_WINDOW, /* upper bound of the daemon's last scan window of one process, MiB (P16) */
+    SIM_METRIC_SCAN_WINDOW, /* the largest of the daemon's last scan windows of each process, upper bound, MiB (P16) */
     SIM_METRIC_COVERAGE,    /* regions marked per pass over a process, mean permille (P9) */
     SIM_METRIC_HINT_FAULTS, /* hinting faults: the kernel's in 4 KiB pages, the daemon's in 2 MiB blocks */
     SIM_METRIC_SKIPS,       /* regions skipped because no thread was known to use them (P9) */

@@ -102,7 +102,7 @@ AgentScan *agent_scan_free(AgentScan *scan);
 /* Ends a round: the samples since the last one are in `touches`, located and folded. */
 int agent_scan_round(Engine *e, AgentScan *scan, const Family *family, pid_t pid);
 /* Begins the next round: protects all memory, and counts the window of the watch. */
-void agent_scan_mark(Engine *e, AgentScan *scan, const Family *family);
+void agent_scan_mark(Engine *e, AgentScan *scan, Family *family);
 /* Places all blocks anew after a move of unknown blocks. */
 void agent_scan_place(const Engine *e, AgentScan *scan, const Family *family);
 /* The node of a block; NODE_NONE: there is no such block. */

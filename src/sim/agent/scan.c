@@ -274,7 +274,7 @@ static void protect(const Engine *e, AgentScan *scan, const Family *family)
         }
 }
 
-void agent_scan_mark(Engine *e, AgentScan *scan, const Family *family)
+void agent_scan_mark(Engine *e, AgentScan *scan, Family *family)
 {
     const ScanWindow *window = &scan->watch.window;
     Tally *tally = &e->tallies[family->workload];
@@ -282,7 +282,7 @@ void agent_scan_mark(Engine *e, AgentScan *scan, const Family *family)
     protect(e, scan, family);
     tally->count[SIM_METRIC_SCANS] += (int64_t)window->n_ranges;
     tally->count[SIM_METRIC_SKIPS] += window->n[SCAN_REASON_PID_INACTIVE];
-    tally->count[SIM_METRIC_SCAN_WINDOW] = (int64_t)(scan->watch.window_bytes >> 20);
+    family->window_bytes = scan->watch.window_bytes;
     if (!window->ended)
         return;
     tally->n_passes++;

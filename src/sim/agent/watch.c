@@ -11,7 +11,7 @@
 #include "sim/agent/agent.h"
 
 typedef struct Seen {
-    const Family *family;
+    Family *family;
     AgentFamily *seen;
     Process *process;     /* NULL: it has ended, or was not found yet */
     const Policy *policy; /* NULL: not sampled */

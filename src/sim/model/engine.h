@@ -168,6 +168,7 @@ typedef struct Family {
     uint64_t seen_nsec, seen_run_nsec; /* when the daemon last discovered it, and its run time then */
     CpuMask cpuset;                    /* CPUs of its cpuset */
     CpuMask born;                      /* mask inherited by threads yet to be born; NULL: their own */
+    uint64_t window_bytes;             /* the last window of the daemon's scan of its memory; 0: none */
 
     CpuMask pin; /* mask its threads set after some time; NULL: none */
 

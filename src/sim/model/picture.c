@@ -150,6 +150,18 @@ static void finish_row(const Engine *e, const Tally *tally, uint64_t run, uint64
     finish_forked(e, tally->forked, values);
 }
 
+/* The largest, of each workload and of the machine. */
+static void find_windows(const Engine *e, int64_t *values)
+{
+    for (uint32_t i = 0; i < e->n_families; i++) {
+        int64_t *most =
+            &values[(e->families[i].workload + 1) * (size_t)SIM_METRIC_MAX + SIM_METRIC_SCAN_WINDOW];
+
+        *most = MAX(*most, (int64_t)(e->families[i].window_bytes >> 20));
+        values[SIM_METRIC_SCAN_WINDOW] = MAX(values[SIM_METRIC_SCAN_WINDOW], *most);
+    }
+}
+
 static void add_tally(const Engine *e, Tally *sum, const Tally *tally)
 {
     for (int i = 0; i < SIM_METRIC_MAX; i++)
@@ -190,6 +202,7 @@ int picture_finish(Engine *e)
         wait_sum += wait;
     }
     finish_row(e, &sum, run_sum, wait_sum, result->values);
+    find_windows(e, result->values);
     if (e->agent)
         agent_report(e->agent, result->values);
     result->values[SIM_METRIC_BUSY] = permille(run_sum, MAX(e->now_nsec, (uint64_t)1)) / e->topology->n_cpus;

@@ -170,6 +170,23 @@ static void test_end(void **state)
     assert_int_equal(sim_result_get(result, SIM_METRIC_MAKESPAN_USEC, SIZE_MAX), 0);
 }
 
+/* The window of the scan is that of one process, however many are scanned: 32 MB where they have come together. */
+static void test_scan_window(void **state)
+{
+    CLEANUP(sim_spec_free_p)
+    SimSpec *spec = engine_parse("[Scenario]\nDurationSec=20s\n[Machine]\nPreset=numa-core-4x8\n"
+                                 "[Workload a]\nComm=job\nThreads=8\nPrivateMemory=32M\nMemoryBound=50%\n"
+                                 "[Workload b]\nComm=job\nThreads=8\nPrivateMemory=32M\nMemoryBound=50%\n"
+                                 "[Policy p Match]\nComm=job\n[Policy p Placement]\nMode=spread\n"
+                                 "[Policy p Memory]\nEvidence=write\nScanSize=512M\nScanMaxSec=1s\n");
+    CLEANUP(sim_result_free_p) SimResult *result = engine_run(spec, 0, 1);
+    int64_t a = sim_result_get(result, SIM_METRIC_SCAN_WINDOW, 0),
+            b = sim_result_get(result, SIM_METRIC_SCAN_WINDOW, 1);
+
+    assert_true(a > 0 && b > 0);
+    assert_int_equal(engine_value(result, SIM_METRIC_SCAN_WINDOW), MAX(a, b));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +194,7 @@ int main(void)
         cmocka_unit_test(test_recall),      cmocka_unit_test(test_hands_off),
         cmocka_unit_test(test_newcomers),   cmocka_unit_test(test_born_later),
         cmocka_unit_test(test_match_later), cmocka_unit_test(test_end),
+        cmocka_unit_test(test_scan_window),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
