@@ -175,7 +175,7 @@ void choose_bound_press(Planner *p, const uint64_t *ran, const uint64_t *memory,
 
         if (!g->bound)
             continue;
-        g->discount_permille = choose_memory_discount(&p->world->groups[i], g, memory + i * n_nodes, n_nodes);
+        g->discount_permille = choose_memory_discount(g, memory + i * n_nodes, n_nodes);
         for (uint32_t n = 0; n < n_nodes; n++)
             nodes[n].heavy_permille += (uint32_t)(MIN(ran[i * n_nodes + n], PACK_DEMAND_MAX) *
                                                   choose_memory_alone(p, &p->world->groups[i]) / 1000);

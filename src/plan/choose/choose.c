@@ -307,7 +307,7 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
     uint32_t threads = pools ? PACK_NODES_MAX : nodes_useful(group);
     PackGroup pack;
 
-    g->discount_permille = choose_memory_discount(group, g, memory, p->world->topology->n_nodes);
+    g->discount_permille = choose_memory_discount(g, memory, p->world->topology->n_nodes);
     pack = (PackGroup){
         .id = group->id,
         .mode = pack_mode(policy),

@@ -188,8 +188,7 @@ void choose_memory_gather(Planner *p, uint64_t *memory)
     }
 }
 
-uint32_t choose_memory_discount(const Group *group, const PlannerGroup *g, const uint64_t *memory,
-                                uint32_t n_nodes)
+uint32_t choose_memory_discount(const PlannerGroup *g, const uint64_t *memory, uint32_t n_nodes)
 {
     uint32_t most = g->memory_known ? LITTLE_DISCOUNT : GUESS_DISCOUNT;
     uint64_t sum = 0;

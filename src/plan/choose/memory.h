@@ -22,8 +22,7 @@ void choose_memory_complete(const Planner *p, const uint64_t *ran, uint64_t *mem
 /* PackGroup.memory_discount_permille: how much less it counts for a group to be near its memory, `memory` of
  * n_nodes nodes, than for one with much of it. It decides between equal nodes at least. After
  * choose_memory_gather(); guessed memory is too little to count. */
-uint32_t choose_memory_discount(const Group *group, const PlannerGroup *g, const uint64_t *memory,
-                                uint32_t n_nodes);
+uint32_t choose_memory_discount(const PlannerGroup *g, const uint64_t *memory, uint32_t n_nodes);
 
 /* PackGroup.stall_discount_permille: how much less it counts because the group hardly waits for memory. */
 uint32_t choose_memory_stall_discount(const Planner *p, const PlannerGroup *g);
