@@ -127,6 +127,7 @@ typedef struct ActStatistics {
     uint64_t n_set_mask;        /* masks changed */
     uint64_t cost_usec;         /* time spent on them */
     uint64_t n_left;            /* threads that releases left as somebody else pinned them */
+    uint64_t n_unchecked;       /* task numbers since forced migrations that were too many to look at */
     uint64_t n_slices;          /* slices that left work for the next one */
     uint64_t slice_threads_max; /* most threads handled in one slice */
 } ActStatistics;

@@ -104,20 +104,24 @@ static void check_number(Act *act, pid_t number, hwloc_bitmap_t have, hwloc_bitm
     }
 }
 
-static void check_numbers(Act *act, pid_t first, pid_t last, hwloc_bitmap_t have, hwloc_bitmap_t scratch)
+/* Numbers as int64_t: that of a damaged journal may be the largest pid_t. Returns how many were too many. */
+static uint64_t check_numbers(Act *act, int64_t first, int64_t last, hwloc_bitmap_t have,
+                              hwloc_bitmap_t scratch)
 {
-    for (pid_t number = first; number <= last && number - first < NUMBERS_MAX; number++)
-        check_number(act, number, have, scratch);
+    for (int64_t number = first; number <= last && number - first < NUMBERS_MAX; number++)
+        check_number(act, (pid_t)number, have, scratch);
+    return (uint64_t)MAX(last - first + 1 - NUMBERS_MAX, 0);
 }
 
 static void check_since(Act *act, pid_t last, pid_t now, hwloc_bitmap_t have, hwloc_bitmap_t scratch)
 {
-    if (now >= last) {
-        check_numbers(act, last + 1, now, have, scratch);
-    } else { /* wrapped around */
-        check_numbers(act, last + 1, INT32_MAX, have, scratch);
-        check_numbers(act, FIRST_AGAIN, now, have, scratch);
+    int64_t first = (int64_t)last + 1;
+
+    if (now < last) { /* wrapped around; most numbers up to that do not exist */
+        (void)check_numbers(act, first, INT32_MAX, have, scratch);
+        first = FIRST_AGAIN;
     }
+    act->statistics.n_unchecked += check_numbers(act, first, now, have, scratch);
 }
 
 /* Everything has been checked. Only threads that are still narrow stay on the list. */

@@ -136,6 +136,7 @@ static void status_actions(Dict *dict, const Manager *manager)
     dict_counters(dict, "refused", statistics->n_refused, PLAN_REASON_MAX, reasons);
     dict_u64(dict, "slices", act_statistics(manager->act)->n_slices);
     dict_u64(dict, "slice_threads_max", act_statistics(manager->act)->slice_threads_max);
+    dict_u64(dict, "births_unchecked", act_statistics(manager->act)->n_unchecked);
     dict_u64(dict, "moves", moves_last(manager->moves));
     dict_u64(dict, "reloads", statistics->n_reloads);
     dict_u64(dict, "reload_failures", statistics->n_reload_failures);

@@ -410,6 +410,26 @@ static void test_born_in_passage(void **state)
     assert_masks(f, "202=0-7 102=4");
 }
 
+/* Of more numbers than are looked at, the rest is counted. */
+static void test_many_born(void **state)
+{
+    Fixture *f = *state;
+
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    assert_int_equal(fixture_do(f, PLAN_KIND_LEND, 100, 101, "0-3", "0-4", 4), PLAN_OUTCOME_DONE);
+    act_record_advance(f->record, 2);
+    assert_true(act_record_fork(f->record, 101, 102 + 4096));
+    fixture_tick(f);
+    assert_int_equal(act_statistics(f->act)->n_unchecked, 0);
+
+    assert_int_equal(fixture_do(f, PLAN_KIND_RECALL, 100, 101, "0-4", "0-3", 4), PLAN_OUTCOME_DONE);
+    assert_int_equal(fixture_do(f, PLAN_KIND_LEND, 100, 101, "0-3", "0-4", 4), PLAN_OUTCOME_DONE);
+    act_record_advance(f->record, 2);
+    assert_true(act_record_fork(f->record, 101, 102 + 2 * 4096 + 7));
+    fixture_tick(f);
+    assert_int_equal(act_statistics(f->act)->n_unchecked, 7);
+}
+
 typedef struct Snapshot {
     Fixture *f;
     char *text;
@@ -448,6 +468,35 @@ static void test_crash_in_passage(void **state)
     fixture_start(f);
     fixture_restore(f, 3, 1);
     assert_masks(f, "101=0-7 200=0-7 102=4");
+}
+
+/* A damaged journal may hold the largest number there is, behind which they begin anew. */
+static void test_largest_number(void **state)
+{
+    Fixture *f = *state;
+    Snapshot snapshot = {.f = f};
+    CLEANUP_FREE char *damaged = NULL;
+    const char *last;
+
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    act_record_set_hook(f->record, take_snapshot, &snapshot);
+    assert_int_equal(fixture_do(f, PLAN_KIND_LEND, 100, 101, "0-3", "0-4", 4), PLAN_OUTCOME_DONE);
+    act_record_set_hook(f->record, NULL, NULL);
+    fixture_crash(f);
+    assert_non_null(snapshot.text);
+    last = strstr(snapshot.text, "last=102\n");
+    assert_non_null(last);
+    assert_true(asprintf(&damaged, "%.*slast=%d\n", (int)(last - snapshot.text), snapshot.text, INT32_MAX) >
+                0);
+    free(snapshot.text);
+    fixture_write_journal(f, damaged, strlen(damaged));
+    assert_true(act_record_fork(f->record, 101, 400));
+    assert_true(act_record_pin(f->record, 400, "4"));
+    fixture_start(f);
+    act_record_advance(f->record, 2);
+    fixture_tick(f);
+    assert_mask(f, 400, "0-4");
+    assert_int_equal(act_statistics(f->act)->n_unchecked, 0);
 }
 
 static void test_dry_run(void **state)
@@ -532,7 +581,9 @@ int main(void)
         TEST(test_release),
         TEST(test_members),
         TEST(test_born_in_passage),
+        TEST(test_many_born),
         TEST(test_crash_in_passage),
+        TEST(test_largest_number),
         TEST(test_dry_run),
         TEST(test_journal_needed),
         TEST(test_idle_ticks_read_nothing),
