@@ -92,7 +92,7 @@ void manager_stall_begin(Manager *manager)
     StallChoice choice = {0};
     pid_t tids[STALL_THREADS];
     const Process *process;
-    uint64_t start = time_thread_cpu_nsec();
+    uint64_t start = time_thread_cpu_nsec(), spent_nsec;
     size_t n;
 
     if (!stall || !stall->counting)
@@ -108,7 +108,7 @@ void manager_stall_begin(Manager *manager)
         if (r != -ESRCH)
             stall->why = r < 0 ? progress_explain(-r) : NULL;
     }
-    start = time_thread_cpu_nsec() - start;
-    stall->cpu_nsec += start;
-    pace_pay(&manager->pace, start);
+    spent_nsec = time_thread_cpu_nsec() - start;
+    stall->cpu_nsec += spent_nsec;
+    pace_pay(&manager->pace, spent_nsec);
 }
