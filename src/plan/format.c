@@ -96,6 +96,14 @@ static void put_home(FILE *out, const World *world, const PlanHome *home)
                   home->others_permille, home->judged ? " judged" : "", home->reverts ? " reverts" : "");
 }
 
+static void put_thread(FILE *out, const Topology *topology, const PlanThread *thread)
+{
+    int32_t node = thread->home_node.i;
+
+    (void)fprintf(out, "thread pid=%d tid=%d node=%" PRId32 "\n", (int)thread->task.pid,
+                  (int)thread->task.tid, node < 0 ? -1 : (int32_t)topology->nodes[node].os_index);
+}
+
 static void put_plan(FILE *out, const World *world, const Plan *plan)
 {
     (void)fprintf(
@@ -112,8 +120,7 @@ static void put_plan(FILE *out, const World *world, const Plan *plan)
     for (size_t i = 0; i < plan->n_homes; i++)
         put_home(out, world, &plan->homes[i]);
     for (size_t i = 0; i < plan->n_threads; i++)
-        (void)fprintf(out, "thread pid=%d tid=%d node=%d\n", (int)plan->threads[i].task.pid,
-                      (int)plan->threads[i].task.tid, plan->threads[i].home_node.i);
+        put_thread(out, world->topology, &plan->threads[i]);
     for (size_t i = 0; i < plan->n_pools; i++)
         (void)fprintf(out,
                       "pool group=%" PRIu64 " until=%" PRIu64 " next=%" PRIu64 " before=%" PRIu32

@@ -549,6 +549,22 @@ static void test_pool_by_progress(void **state)
     }
 }
 
+/* In the text nodes have the numbers of the operating system, which may have gaps. */
+static void test_text(void **state)
+{
+    PlanThread threads[] = {{.task = {.pid = 10, .tid = 11}, .home_node = {1}},
+                            {.task = {.pid = 10, .tid = 12}, .home_node = NODE_NONE}};
+    const Plan plan = {.threads = threads, .n_threads = ARRAY_SIZE(threads)};
+    CLEANUP(fixture_done) Fixture f;
+    CLEANUP_FREE char *text = NULL;
+
+    init(&f);
+    f.world->topology->nodes[1].os_index = 8;
+    text = plan_format(f.world, &plan);
+    assert_non_null(text);
+    assert_non_null(strstr(text, "\nthread pid=10 tid=11 node=8\nthread pid=10 tid=12 node=-1\n"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -561,7 +577,7 @@ int main(void)
         cmocka_unit_test(test_beside_others),  cmocka_unit_test(test_stays_beside_its_own),
         cmocka_unit_test(test_mostly_private), cmocka_unit_test(test_one_too_many),
         cmocka_unit_test(test_shares),         cmocka_unit_test(test_no_chain),
-        cmocka_unit_test(test_lend),
+        cmocka_unit_test(test_lend),           cmocka_unit_test(test_text),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
