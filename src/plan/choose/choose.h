@@ -5,8 +5,8 @@
 
 #include "plan/planner.h"
 
-/* At most this many groups are packed, those that want most; the others keep their homes. Packing 200 on 16
- * nodes takes 5 ms at most. */
+/* At most this many groups are packed, those that want most; the others keep their homes. Packing 200 on up to
+ * 16 nodes took 6.4 ms at worst (BENCHMARKS.md). */
 #define CHOOSE_GROUPS_MAX 256U
 
 /* A group that wants less gets no home, and keeps one that it has: the bound below which a CPU is idle. */
