@@ -12,8 +12,7 @@
 
 typedef struct Act Act;
 
-/* How effects reach the machine. An int result is 0, a negative errno for what broke, or a positive
- * ActResult. */
+/* How effects reach the machine. An int result is 0, a negative errno for what broke, or a positive ActResult. */
 typedef enum ActResult {
     ACT_E_GONE = 1, /* the task exited, or its ID has been reused */
     ACT_E_REFUSED,  /* permanent: EPERM, EACCES, EINVAL */
@@ -104,8 +103,7 @@ typedef struct ActOps {
     /* One task by its ID. For a thread that is not the first of its process, `pid` is its TID, and `parent`
      * that of its process. */
     int (*read_process)(void *context, pid_t pid, ActProcess *ret);
-    /* ACT_PLACE_..., or a larger number; ACT_E_GONE for an exiting process, which is in no cgroup any
-     * more. */
+    /* ACT_PLACE_..., or a larger number; ACT_E_GONE for an exiting process, which is in no cgroup any more. */
     int (*get_place)(void *context, pid_t pid, uint64_t *ret);
     /* Whether this is the first process of a PID namespace, which adopts orphans. */
     bool (*is_first)(void *context, pid_t pid);
@@ -177,12 +175,11 @@ DEFINE_CLEANUP(Act *, act_free)
  * -ENOMEM, with outcome RETRY for every action not tried. */
 int act_execute(Act *act, const World *world, const Plan *plan, PlanOutcome *outcomes);
 
-/* The same within one slice of time: until ACT_SLICE_TICK_USEC after the tick began (World.now), but at least
- * for ACT_SLICE_USEC, and for at most ACT_SLICE_THREADS threads. Actions not begun are RETRY. In a process of
- * more than ACT_SLICE_LARGE threads only those are handled that the World knows and the action is for, one by
- * one. act_parts() has their outcomes; the action's is PARTLY while threads remain. Nothing is remembered:
- * the next plan asks for the rest, or for something else. Later calls restore children of released processes,
- * a step each. */
+/* The same within one slice of time: until ACT_SLICE_TICK_USEC after the tick began (World.now), but at least for
+ * ACT_SLICE_USEC, and for at most ACT_SLICE_THREADS threads. Actions not begun are RETRY. In a process of more than
+ * ACT_SLICE_LARGE threads only those are handled that the World knows and the action is for, one by one. act_parts()
+ * has their outcomes; the action's is PARTLY while threads remain. Nothing is remembered: the next plan asks for the
+ * rest, or for something else. Later calls restore children of released processes, a step each. */
 #define ACT_SLICE_TICK_USEC 50000U
 #define ACT_SLICE_USEC      15000U
 #define ACT_SLICE_THREADS   2048U
@@ -216,10 +213,9 @@ int act_restore(Act *act, const ActSelection *selection, size_t *ret_restored, s
  * look. *ret_restored counts both tries, *ret_left the last; neither may be NULL. */
 int act_restore_persistently(Act *act, const ActSelection *selection, size_t *ret_restored, size_t *ret_left);
 
-/* Restores processes of very many threads step by step. This call takes down all fences. Each
- * act_execute_slice() then does one step for the selected processes and their children, until
- * act_is_restoring() returns false. Call it when no task of the World has a mask of ours. Returns 0, or
- * -errno if a fence could not be taken down. */
+/* Restores processes of very many threads step by step. This call takes down all fences. Each act_execute_slice() then
+ * does one step for the selected processes and their children, until act_is_restoring() returns false. Call it when no
+ * task of the World has a mask of ours. Returns 0, or -errno if a fence could not be taken down. */
 int act_restore_slowly(Act *act, const ActSelection *selection);
 /* The same without fences. */
 void act_search(Act *act, const ActSelection *selection);
@@ -304,9 +300,8 @@ const char *act_fence_name(ActFenceKind kind); /* "affinity", "unit", "cgroup2",
 const char *act_why_name(ActWhy why);
 const char *act_why_text(ActWhy why);
 
-/* Mean cost of one mask change so far, at least 1 once known. Before the first change, what act_measure()
- * found by setting the calling thread's mask to its present value. Ops that change nothing measure nothing:
- * 0, not known. */
+/* Mean cost of one mask change so far, at least 1 once known. Before the first change, what act_measure() found by
+ * setting the calling thread's mask to its present value. Ops that change nothing measure nothing: 0, not known. */
 uint64_t act_cost_usec(const Act *act);
 int act_measure(Act *act);
 

@@ -14,10 +14,9 @@
  * one forked, so three or four do. A program that outruns them all is tried again later. */
 #define ACT_PASSES_MAX 16U
 
-/* How long to wait for tasks that may be inside fork(2): while none comes out, and in all. Hundreds that fork
- * and share ancestors or programs queue for one lock after the other, and late comers take a free lock first.
- * Of six hundred on two CPUs the last came out after more than two minutes. A service manager gives us longer
- * to stop. */
+/* How long to wait for tasks that may be inside fork(2): while none comes out, and in all. Hundreds that fork and
+ * share ancestors or programs queue for one lock after the other, and late comers take a free lock first. Of six
+ * hundred on two CPUs the last came out after more than two minutes. A service manager gives us longer to stop. */
 #define ACT_SETTLE_USEC  (120U * USEC_PER_SEC)
 #define ACT_RESTORE_USEC (300U * USEC_PER_SEC)
 
@@ -45,8 +44,7 @@ typedef struct ActSlice {
     uint64_t until_usec;
     size_t n_threads; /* threads handled */
     size_t n_large;   /* actions still to come that are handled thread by thread */
-    /* Where the previous slice ended. The next one begins behind it, so that a failing thread delays no
-     * other. */
+    /* Where the previous slice ended. The next one begins behind it, so that a failing thread delays no other. */
     TaskKey last;
     PlanPart *parts;
     size_t n_parts, parts_capacity;
@@ -142,9 +140,8 @@ int act_follow_cpusets(Act *act, const World *world);
 /* Compacts the journal if that pays. */
 int act_compact(Act *act);
 
-/* A restore in three steps: begin, any number of processes, and finish, which searches for the children of
- * all at once. Children managed in `world` (may be NULL) keep their masks, since they have actions of their
- * own. */
+/* A restore in three steps: begin, any number of processes, and finish, which searches for the children of all at
+ * once. Children managed in `world` (may be NULL) keep their masks, since they have actions of their own. */
 typedef struct Restore {
     Act *act;
     const World *world;
@@ -180,8 +177,7 @@ int restore_thread(Restore *restore, const JournalProcess *entry, TaskKey task);
 int restore_children_step(Restore *restore, uint64_t *ret_moment_usec);
 /* Whether the selection (NULL: everything) wants this entry. */
 bool restore_wants(const ActSelection *selection, const JournalProcess *entry);
-/* Whether the process inherited its mask from a selected one, and is restored with it. Ask before the first
- * step. */
+/* Whether the process inherited its mask from a selected one, and is restored with it. Ask before the first step. */
 bool restore_is_heir(const Restore *restore, const JournalProcess *entry);
 /* Records releases unless something failed, frees what restore_begin() made, and returns `r`. */
 int restore_end(Restore *restore, int r);

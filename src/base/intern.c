@@ -11,9 +11,8 @@ typedef struct InternString {
     char text[];
 } InternString;
 
-/* Masks are keyed by their list form: the storage of an hwloc bitmap has no canonical length, so its words
- * cannot be hashed. The last result is remembered because callers intern the same mask thread after
- * thread. */
+/* Masks are keyed by their list form: the storage of an hwloc bitmap has no canonical length, so its words cannot be
+ * hashed. The last result is remembered because callers intern the same mask thread after thread. */
 typedef struct InternMask {
     UT_hash_handle hh;       /* in by_key */
     UT_hash_handle hh_value; /* in by_value */

@@ -46,10 +46,9 @@ ssize_t root_pread(int fd, char *buf, size_t size)
         len += (size_t)n;
         if (len == size)
             return -EFBIG;
-        /* Reading until end of file would cost another system call per file and tick. The kernel returns as
-         * many whole records as fit in a page, and the records of the files read here are far shorter than
-         * half a page. So a read of less than half a page returned the whole file. Longer files are read
-         * until end of file. */
+        /* Reading until end of file would cost another system call per file and tick. The kernel returns as many whole
+         * records as fit in a page, and the records of the files read here are far shorter than half a page. So a read
+         * of less than half a page returned the whole file. Longer files are read until end of file. */
         if (n == 0 || len < 2048)
             break;
     }

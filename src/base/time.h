@@ -31,13 +31,11 @@ uint64_t time_realtime_usec(void);
 /* Converts an instant or a span to the form that system calls take. */
 struct timespec time_spec(uint64_t usec);
 
-/* CLOCK_BOOTTIME in nanoseconds, which includes time suspended. It is the clock of starttime in
- * proc_pid_stat(5). */
+/* CLOCK_BOOTTIME in nanoseconds, which includes time suspended. It is the clock of starttime in proc_pid_stat(5). */
 uint64_t time_boot_nsec(void);
 
 /* CPU time used by the calling thread so far, in nanoseconds (CLOCK_THREAD_CPUTIME_ID). */
 uint64_t time_thread_cpu_nsec(void);
 
-/* CPU time used by all threads of the process, including exited ones, in nanoseconds
- * (CLOCK_PROCESS_CPUTIME_ID). */
+/* CPU time used by all threads of the process, including exited ones, in nanoseconds (CLOCK_PROCESS_CPUTIME_ID). */
 uint64_t time_process_cpu_nsec(void);

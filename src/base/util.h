@@ -79,9 +79,8 @@ static inline bool has_prefix(const char *text, const char *prefix)
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* Makes room for `need` elements in the malloc'd array `*array` of capacity `*capacity`, at least doubling
- * the capacity if it grows. Returns false, with the array untouched, when out of memory or if the size would
- * overflow. */
+/* Makes room for `need` elements in the malloc'd array `*array` of capacity `*capacity`, at least doubling the
+ * capacity if it grows. Returns false, with the array untouched, when out of memory or if the size would overflow. */
 bool util_grow(void **array, size_t *capacity, size_t need, size_t element_size);
 
 #define GROW(array, capacity, need) util_grow((void **)&(array), &(capacity), (need), sizeof(*(array)))

@@ -35,9 +35,8 @@ typedef struct ConfReport {
 
 void conf_report_done(ConfReport *report);
 
-/* Adds a message. `file` and the text may hold any bytes: control characters and bytes that are not UTF-8 are
- * written as \xNN. A long text is cut, so put foreign text last. Without memory the message is only
- * counted. */
+/* Adds a message. `file` and the text may hold any bytes: control characters and bytes that are not UTF-8 are written
+ * as \xNN. A long text is cut, so put foreign text last. Without memory the message is only counted. */
 void conf_report_add(ConfReport *report, ConfSeverity severity, const char *file, unsigned line,
                      const char *format, ...) __attribute__((format(printf, 5, 6)));
 
@@ -48,9 +47,8 @@ typedef struct ConfHandler {
     const char *example; /* a section of such files, for messages */
     /* A "[Section]" line. Called for each one, also when a name is repeated. Return 0 or -ENOMEM. */
     int (*section)(void *userdata, const char *section, const char *file, unsigned line, ConfReport *report);
-    /* A "Key=value" line, without the blanks around both, continuation lines joined. `section` is never NULL.
-     * The strings are valid only during the call. Return 0, also after adding an error to the report, or
-     * -ENOMEM. */
+    /* A "Key=value" line, without the blanks around both, continuation lines joined. `section` is never NULL. The
+     * strings are valid only during the call. Return 0, also after adding an error to the report, or -ENOMEM. */
     int (*entry)(void *userdata, const char *section, const char *key, const char *value, const char *file,
                  unsigned line, ConfReport *report);
 } ConfHandler;

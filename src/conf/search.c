@@ -45,8 +45,7 @@ static int compare_candidates(const void *a, const void *b)
     return r ? r : (x->directory > y->directory) - (x->directory < y->directory);
 }
 
-/* Adds `name`. The file itself is examined later, and only if it wins, so that hidden files need not be
- * readable. */
+/* Adds `name`. The file itself is examined later, and only if it wins, so that hidden files need not be readable. */
 static int candidates_add(Candidates *list, const char *directory, size_t order, const char *name)
 {
     Candidate c = {.directory = order};
@@ -121,8 +120,7 @@ static void keep_winners(Candidates *list)
     list->n_items = n;
 }
 
-/* Searches the directories, or with `name` their subdirectories NAME.d. The caller releases `ret` also on
- * failure. */
+/* Searches the directories, or with `name` their subdirectories NAME.d. The caller releases `ret` also on failure. */
 static int gather(const char *const *directories, const char *name, const char *suffix, Candidates *ret,
                   ConfReport *report)
 {

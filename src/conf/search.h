@@ -24,13 +24,12 @@ typedef struct ConfFiles {
 
 void conf_files_done(ConfFiles *files);
 
-/* Finds all `*suffix` files (suffix such as ".policy") in a NULL-terminated list of directories. Of files
- * with the same name, that in the first directory wins. A link to /dev/null there (not an empty file) masks
- * the name in all. `NAME.d/x.conf` drop-ins follow the same rule. Hidden files (.x) are skipped. Drop-ins
- * without a file are warnings, and so are missing directories if all are missing. Unreadable directories,
- * dangling or circular links and more than CONF_FILES_MAX files in a directory are errors in `report`.
- * conf_parse_file() checks that a file is regular. Returns 0, -EBADMSG (see `report`; *ret has the other
- * files) or -ENOMEM. */
+/* Finds all `*suffix` files (suffix such as ".policy") in a NULL-terminated list of directories. Of files with the
+ * same name, that in the first directory wins. A link to /dev/null there (not an empty file) masks the name in all.
+ * `NAME.d/x.conf` drop-ins follow the same rule. Hidden files (.x) are skipped. Drop-ins without a file are warnings,
+ * and so are missing directories if all are missing. Unreadable directories, dangling or circular links and more than
+ * CONF_FILES_MAX files in a directory are errors in `report`. conf_parse_file() checks that a file is regular. Returns
+ * 0, -EBADMSG (see `report`; *ret has the other files) or -ENOMEM. */
 int conf_search(const char *const *directories, const char *suffix, ConfFiles *ret, ConfReport *report);
 
 /* The same for a single main file such as "numaplaced.conf" and its ".d" directories. `ret->path` is NULL

@@ -36,10 +36,9 @@ bool conf_table_has_section(const ConfKey *table, size_t n, const char *section)
 /* The section that a mistyped name may mean, which differs in at most two letters, or NULL. */
 const char *conf_table_near_section(const ConfKey *table, size_t n, const char *section);
 
-/* Applies one entry of a file to `object`; an empty value resets the key to its default. An unknown section
- * or key, or a constant, is a warning for each key; for one per section, call conf_table_has_section() first.
- * A bad value is an error with file, line and what was expected. Returns 0, -EBADMSG after an error, or
- * -ENOMEM. */
+/* Applies one entry of a file to `object`; an empty value resets the key to its default. An unknown section or key, or
+ * a constant, is a warning for each key; for one per section, call conf_table_has_section() first. A bad value is an
+ * error with file, line and what was expected. Returns 0, -EBADMSG after an error, or -ENOMEM. */
 int conf_table_apply(const ConfKey *table, size_t n, void *object, const char *section, const char *name,
                      const char *value, const char *file, unsigned line, ConfReport *report);
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A decoder of our own, because the C library's depends on the locale and a file must read the same in every
- * one.
+/* A decoder of our own, because the C library's depends on the locale and a file must read the same in every one.
  *
- * The kernel returns names as the program set them: "evil\nname", a UTF-8 character cut at 15 bytes, anything
- * but NUL. sd-bus rejects a whole message for one such byte, and a newline would start a forged log line. */
+ * The kernel returns names as the program set them: "evil\nname", a UTF-8 character cut at 15 bytes, anything but NUL.
+ * sd-bus rejects a whole message for one such byte, and a newline would start a forged log line. */
 
 #include "conf/utf8.h"
 

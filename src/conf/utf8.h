@@ -9,9 +9,8 @@
 /* Bytes of the longest character. */
 #define UTF8_MAX 4U
 
-/* Returns the length in bytes (1 to 4) of the well-formed UTF-8 character within the first `len` bytes of
- * `s`, or 0 for a stray or truncated byte, an overlong form or a surrogate. NUL and control characters count
- * as well-formed. */
+/* Returns the length in bytes (1 to 4) of the well-formed UTF-8 character within the first `len` bytes of `s`, or 0
+ * for a stray or truncated byte, an overlong form or a surrogate. NUL and control characters count as well-formed. */
 size_t utf8_length(const char *s, size_t len);
 
 /* Whether the character at `s`, of `n` bytes, is well-formed (n > 0) and not a control character. */

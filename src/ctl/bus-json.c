@@ -74,8 +74,7 @@ static bool is_wanted(const char *const *keys, const char *key)
     return *keys;
 }
 
-/* Most keys are strings and are not copied: *ret then belongs to the message. Any other is owned by
- * *other. */
+/* Most keys are strings and are not copied: *ret then belongs to the message. Any other is owned by *other. */
 static int read_key(sd_bus_message *message, char type, json_object **other, const char **ret)
 {
     int r;

@@ -67,8 +67,7 @@ static int wait_for_daemon(sd_bus *bus, Patience *patience)
     return MIN(r, 0);
 }
 
-/* Waits for a reply, or for the connection if `reply` is NULL; the library alone would allow 90 s for
- * that. */
+/* Waits for a reply, or for the connection if `reply` is NULL; the library alone would allow 90 s for that. */
 static int wait_for(sd_bus *bus, sd_bus_message *const *reply)
 {
     Patience patience;

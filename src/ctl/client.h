@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The connection to the daemon: peer-to-peer over its private socket, so that it works without a bus
- * daemon. */
+/* The connection to the daemon: peer-to-peer over its private socket, so that it works without a bus daemon. */
 
 #include "ctl/ctl.h"
 

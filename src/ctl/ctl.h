@@ -105,8 +105,7 @@ void ctl_fail_of(const char *program);
 /* Sets whether later messages are JSON. */
 void ctl_fail_in_json(bool yes);
 
-/* From now on ctl_fail() reports and returns CTL_EXIT_RUN_FAILURE instead of the codes that other verbs
- * use. */
+/* From now on ctl_fail() reports and returns CTL_EXIT_RUN_FAILURE instead of the codes that other verbs use. */
 void ctl_fail_as_run(void);
 
 /* Sets whether something else uses the screen. Meanwhile only the last failure is kept; it is printed when
@@ -119,9 +118,8 @@ void ctl_forget_failure(void);
 /* ctl_fail() for lack of memory. */
 CtlExit ctl_fail_oom(void);
 
-/* Replaces the file `path` with the output of `write`; a reader sees either the old or the new file, whole.
- * Writes into a pipe or device instead of replacing it, and into what /dev/stdout, /dev/stderr and /dev/fd/N
- * name. */
+/* Replaces the file `path` with the output of `write`; a reader sees either the old or the new file, whole. Writes
+ * into a pipe or device instead of replacing it, and into what /dev/stdout, /dev/stderr and /dev/fd/N name. */
 CtlExit ctl_replace_file(const char *path, void (*write)(FILE *out, void *userdata), void *userdata);
 
 /* Reads a whole file of at most `max` bytes into a malloc'd, NUL-terminated buffer. */

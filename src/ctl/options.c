@@ -264,8 +264,7 @@ static CtlExit set_option(CtlOptions *options, OptionId id, const char *value)
     return CTL_EXIT_OK;
 }
 
-/* Fills the tables for getopt_long(), which returns 256 + OptionId and stops at every word that is not an
- * option. */
+/* Fills the tables for getopt_long(), which returns 256 + OptionId and stops at every word that is not an option. */
 static void make_getopt(struct option *long_options, char *letters)
 {
     *letters++ = '+';

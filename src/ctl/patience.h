@@ -9,8 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* The daemon does nothing for twice three seconds while a service manager does not answer it
- * (act/fence/restore.c). */
+/* The daemon does nothing for twice three seconds while a service manager does not answer it (act/fence/restore.c). */
 #define PATIENCE_SILENCE_USEC 7000000ULL
 
 /* The daemon gives up undoing during a fork storm after 330 s, and other work may come first. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Actions, refusals and threads as one readable line each: what, which task, why, and the numbers behind
- * it. */
+/* Actions, refusals and threads as one readable line each: what, which task, why, and the numbers behind it. */
 
 #include "ctl/view.h"
 

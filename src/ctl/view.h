@@ -29,8 +29,7 @@ typedef struct ViewColumn {
 
 #define VIEW_COLUMNS_MAX 16U
 
-/* A member as a string ("" when absent), a number (`fallback` when absent), a boolean (false) or a list
- * (NULL). */
+/* A member as a string ("" when absent), a number (`fallback` when absent), a boolean (false) or a list (NULL). */
 const char *view_string(json_object *object, const char *key);
 int64_t view_number(json_object *object, const char *key, int64_t fallback);
 bool view_bool(json_object *object, const char *key);
@@ -52,8 +51,7 @@ CtlExit view_print_table(const CtlOptions *options, json_object *list, const Vie
  * nothing when memory was not measured. */
 void view_memory_line(json_object *object);
 
-/* If only observed: prints where it would be placed, how much of its memory would be local, and the estimated
- * gain. */
+/* If only observed: prints where it would be placed, how much of its memory would be local, and the estimated gain. */
 void view_would_lines(json_object *object);
 
 /* Prints the measured effect of the last change of home, if known. */

@@ -11,9 +11,8 @@ int runtime_dir_open(const char *path, char **ret_error);
 /* The same, but does not create it: returns -ENOENT, without a sentence, if it is missing. */
 int runtime_dir_find(const char *path, char **ret_error);
 
-/* Takes the lock that makes this the only daemon on the directory. It is held while the returned descriptor is
- * open, and ends with the process, however that ends. Returns -EBUSY, and names the holder in *ret_error, if it is
- * taken. */
+/* Takes the lock that makes this the only daemon on the directory. It is held while the returned descriptor is open,
+ * and ends with the process, however that ends. Returns -EBUSY, and names the holder in *ret_error, if it is taken. */
 int runtime_dir_lock(int dir_fd, const char *path, char **ret_error);
 
 /* Takes the lock that makes this the only daemon of the host that places tasks, whatever its runtime directory `path`.

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* One process serves one connection. systemd accepts (Accept=yes) and limits their number, so a slow or
- * silent client keeps no other waiting. Nothing is kept between calls: the number of connections and the
- * daemon's speed limit how often it is asked. Messages are JSON objects, each followed by a NUL; see
- * https://varlink.org.
+/* One process serves one connection. systemd accepts (Accept=yes) and limits their number, so a slow or silent client
+ * keeps no other waiting. Nothing is kept between calls: the number of connections and the daemon's speed limit how
+ * often it is asked. Messages are JSON objects, each followed by a NUL; see https://varlink.org.
  *
  * libsystemd has Varlink since version 257, but Debian 12 has 252. So the part of it that two methods need is here. */
 

@@ -65,8 +65,7 @@ static bool at_end(const char *p)
     return *p == '\0' || *p == '\n';
 }
 
-/* "36 35 0:24 /a /b rw,noatime master:1 - tmpfs tmpfs rw": the third word is the device, the type follows
- * "-". */
+/* "36 35 0:24 /a /b rw,noatime master:1 - tmpfs tmpfs rw": the third word is the device, the type follows "-". */
 static int parse_mount(const char *line, PageMounts *mounts)
 {
     uint64_t major_number, minor_number;

@@ -15,6 +15,5 @@ typedef struct ProcMaps {
     const char *path; /* points into the line, up to its end; empty if there is none */
 } ProcMaps;
 
-/* Parses a line, which ends with the text or a newline. Returns 0, or -EINVAL, with *ret untouched, if
- * malformed. */
+/* Parses a line, which ends with the text or a newline. Returns 0, or -EINVAL, with *ret untouched, if malformed. */
 int procmaps_parse(const char *line, ProcMaps *ret);

@@ -32,6 +32,5 @@ typedef struct SchedNuma {
  * *ret is written in all cases. */
 int sched_numa_parse(const char *text, SchedNuma *ret);
 
-/* Finds the NUMA group in the status file of a process or thread; 0: none. Returns 0, or -ENOENT
- * without one. */
+/* Finds the NUMA group in the status file of a process or thread; 0: none. Returns 0, or -ENOENT without one. */
 int sched_numa_parse_status(const char *text, pid_t *ret);

@@ -37,8 +37,7 @@ static inline bool shared_maps_is_memory(const char *path)
            scan_word(&path, "/dev/shm/") || scan_word(&path, "/anon_hugepage");
 }
 
-/* Adds one line, without its newline; private mappings and files are not remembered. 0, or -EINVAL if
- * malformed. */
+/* Adds one line, without its newline; private mappings and files are not remembered. 0, or -EINVAL if malformed. */
 int shared_maps_add(SharedMaps *maps, const char *line);
 
 /* Formats the objects as words, with `sign` after those that are much: "0:1:1024 0:1a:77+". Returns `buf`. */

@@ -5,10 +5,9 @@
 
 #include <hwloc/bitmap.h>
 
-/* Interleaves new memory of this process and its descendants over nodes (operating-system numbers): P17,
- * interleaving. The nodes are set by their rank in the cpuset, so the kernel follows when that changes. Nodes
- * that are not allowed are left out; with fewer than two left, nothing is done. Returns 1 if memory is
- * interleaved, 0 if not, or -errno. */
+/* Interleaves new memory of this process and its descendants over nodes (operating-system numbers): P17, interleaving.
+ * The nodes are set by their rank in the cpuset, so the kernel follows when that changes. Nodes that are not allowed
+ * are left out; with fewer than two left, nothing is done. Returns 1 if memory is interleaved, 0 if not, or -errno. */
 int launch_stripe(hwloc_const_bitmap_t nodes);
 
 /* Confines this thread and its descendants to those of `cpus` that it may use now. Returns 0, -ERANGE if it

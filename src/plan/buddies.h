@@ -36,10 +36,9 @@ uint32_t buddies_demand(const Task *task);
 /* Counts the usable CPUs among these, and the cores that have one, in permille. */
 void buddies_count(const World *world, CpuMask cpus, uint64_t *ret_cpus, uint64_t *ret_cores);
 
-/* Capacity of the largest of these nodes (NodeIx) for a set, permille of a CPU: its usable cores, while
- * `demand`, of all threads to live on these nodes, is at most a third more than all their cores; else its
- * usable CPUs. Two threads on one core run at 0.6 of their speed each, which costs more than being away from
- * what they share. */
+/* Capacity of the largest of these nodes (NodeIx) for a set, permille of a CPU: its usable cores, while `demand`, of
+ * all threads to live on these nodes, is at most a third more than all their cores; else its usable CPUs. Two threads
+ * on one core run at 0.6 of their speed each, which costs more than being away from what they share. */
 uint64_t buddies_largest(const World *world, CpuMask nodes, uint64_t demand);
 
 /* Whether a set with this demand fits, with some percent of tolerance because both numbers are measured. */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Checks the invariants of a plan against the World it was made for. The checks are written from the
- * invariants, not from the mechanisms, in the plainest way. They share with the mechanisms the definitions of
- * an idle CPU, a placeable thread, a bucket level, pinned memory and memory left to the kernel or going
- * back. */
+/* Checks the invariants of a plan against the World it was made for. The checks are written from the invariants, not
+ * from the mechanisms, in the plainest way. They share with the mechanisms the definitions of an idle CPU, a placeable
+ * thread, a bucket level, pinned memory and memory left to the kernel or going back. */
 
 #include "base/parse.h"
 #include "plan/group.h"
@@ -400,9 +399,8 @@ static int check_home(const Check *check, const CheckAction *x)
     return inside ? 0 : BROKEN(check, x, "the mask is not inside the home's nodes");
 }
 
-/* Memory must move to its home. Interleaving may also move it between nodes of the home, or over all nodes if
- * the group roams. Memory that goes back moves to where it lay. Memory of pinned threads moves to their
- * nodes. */
+/* Memory must move to its home. Interleaving may also move it between nodes of the home, or over all nodes if the
+ * group roams. Memory that goes back moves to where it lay. Memory of pinned threads moves to their nodes. */
 static bool goes_home(const Check *check, const CheckAction *x)
 {
     const PlanMemory *memory = &x->a->memory;
@@ -439,8 +437,7 @@ static bool are_sent(const PlanMemory *memory)
     return sent;
 }
 
-/* Each range goes to a node of the home, or to any node if there is no home; or all are interleaved over
- * several. */
+/* Each range goes to a node of the home, or to any node if there is no home; or all are interleaved over several. */
 static bool goes_to_users(const Check *check, const CheckAction *x)
 {
     const PlanMemory *memory = &x->a->memory;

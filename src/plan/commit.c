@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Folds the outcomes of a plan into the World, so that the next plan knows them before the kernel is read
- * again.
+/* Folds the outcomes of a plan into the World, so that the next plan knows them before the kernel is read again.
  *
- * An action that did not go as planned leaves the World unchanged, or its subject is left alone until it has
- * been read again: that a mask is not the expected one does not tell what it is.
+ * An action that did not go as planned leaves the World unchanged, or its subject is left alone until it has been read
+ * again: that a mask is not the expected one does not tell what it is.
  *
  * Two choices:
  *
@@ -160,8 +159,7 @@ static void done_recall(const Commit *c, const PlanAction *action, Task *task)
     c->world->workloads[action->workload.i].n_recalls++;
 }
 
-/* Also when act found foreign masks: threads with a mask of ours were restored, and the others are not
- * ours. */
+/* Also when act found foreign masks: threads with a mask of ours were restored, and the others are not ours. */
 static void done_release(Commit *c, const PlanAction *action, Task *tasks, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

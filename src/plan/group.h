@@ -15,8 +15,7 @@ int group_sync_workloads(World *world, const PolicySet *policies);
  * workload leaves its group. Returns 0 or -ENOMEM. */
 int group_assign(World *world, const PolicySet *policies, Process *process, size_t policy_index);
 
-/* The name of a process's group: its cgroup, its pid, written to `buf`, or "" where the policy is one
- * group. */
+/* The name of a process's group: its cgroup, its pid, written to `buf`, or "" where the policy is one group. */
 #define GROUP_KEY_SIZE 16U
 const char *group_key(const Policy *policy, const Process *process, char buf[GROUP_KEY_SIZE]);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Names and explanations of what a plan holds. They are part of the bus and of --json, so a name never
- * changes. */
+/* Names and explanations of what a plan holds. They are part of the bus and of --json, so a name never changes. */
 
 #include "plan/plan.h"
 

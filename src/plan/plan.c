@@ -14,9 +14,8 @@
  * usual WaitPermille, because one tick at rest may be 2 s and averages a burst away. */
 #define PRESSED_WAIT_PERMILLE 100U
 
-/* Whether the group could ever be lent a CPU: its policy lets it steal, and its home, or a home node of its
- * threads, leaves out usable CPUs. A group that may use all CPUs is left to the kernel, however long its
- * threads wait. */
+/* Whether the group could ever be lent a CPU: its policy lets it steal, and its home, or a home node of its threads,
+ * leaves out usable CPUs. A group that may use all CPUs is left to the kernel, however long its threads wait. */
 static bool may_borrow(const Planner *p, size_t index)
 {
     const PlannerGroup *g = &p->s->groups[index];
@@ -52,8 +51,7 @@ static bool borrower_waits(const Planner *p)
     return false;
 }
 
-/* Whether planning homes again can wait: this plan found nothing to do, and nothing that only time
- * prevents. */
+/* Whether planning homes again can wait: this plan found nothing to do, and nothing that only time prevents. */
 static bool is_settled(const Planner *p)
 {
     static const PlanReason passing[] = {PLAN_REASON_EVIDENCE,  PLAN_REASON_UNSETTLED,

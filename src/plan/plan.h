@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* plan_compute() derives from a World and the policies in force what to change now, and what was refused and
- * why. It is pure: no I/O, no clock, no state of its own. The same World, policies and time give the same
- * Plan (I12). */
+/* plan_compute() derives from a World and the policies in force what to change now, and what was refused and why. It
+ * is pure: no I/O, no clock, no state of its own. The same World, policies and time give the same Plan (I12). */
 
 #include "base/ids.h"
 #include "policy/policy.h"
@@ -272,9 +271,8 @@ typedef struct PlanUse {
     bool stripe;
 } PlanUse;
 
-/* Plans a migration request for each of `n` uses, or a refusal, with the same reasons that keep memory from
- * following its home (P19, P20, I5, I7). The plan is carried out and committed like any other. Returns 0 or
- * -ENOMEM. */
+/* Plans a migration request for each of `n` uses, or a refusal, with the same reasons that keep memory from following
+ * its home (P19, P20, I5, I7). The plan is carried out and committed like any other. Returns 0 or -ENOMEM. */
 int plan_follow_use(World *world, const PolicySet *policies, const PlanLimits *limits, const PlanUse *uses,
                     size_t n, Plan *ret);
 
@@ -310,9 +308,8 @@ typedef struct PlanPart {
 int plan_commit(World *world, const PolicySet *policies, const PlanLimits *limits, const Plan *plan,
                 const PlanOutcome *outcomes);
 
-/* The same, with the parts of actions (ascending action). The parts of an action say what became of each
- * thread, and nothing is learnt of its other threads. An action that is PARTLY but has no parts changed
- * nothing. */
+/* The same, with the parts of actions (ascending action). The parts of an action say what became of each thread, and
+ * nothing is learnt of its other threads. An action that is PARTLY but has no parts changed nothing. */
 int plan_commit_parts(World *world, const PolicySet *policies, const PlanLimits *limits, const Plan *plan,
                       const PlanOutcome *outcomes, const PlanPart *parts, size_t n_parts);
 

@@ -56,8 +56,7 @@ typedef struct PlannerWorkload {
     size_t n_lent; /* across nodes, lends and pushes of this plan */
 } PlannerWorkload;
 
-/* Why a group keeps its home, whatever the packing would choose. Its youth is not among these, see
- * PackGroup.young. */
+/* Why a group keeps its home, whatever the packing would choose. Its youth is not among these, see PackGroup.young. */
 typedef struct PlannerStay {
     bool stays;
     PlanReason reason;     /* PLAN_REASON_INVALID: its policy or an administrator; no refusal then */
@@ -301,9 +300,8 @@ uint32_t planner_distance(const Topology *topology, CpuMask nodes, NodeIx node);
  * nodes (P5), at most half of a node's CPUs, but at least one; 0: there is no such domain. */
 uint32_t planner_allowed_imbalance(const Topology *topology);
 
-/* Whether work of `permille` of a CPU presses on the memory of `nodes`, whose CPUs are `cpus`: it exceeds the
- * allowed imbalance of all the nodes together, and a quarter of the CPUs, which was the bound before (Linux 5.18,
- * P5). */
+/* Whether work of `permille` of a CPU presses on the memory of `nodes`, whose CPUs are `cpus`: it exceeds the allowed
+ * imbalance of all the nodes together, and a quarter of the CPUs, which was the bound before (Linux 5.18, P5). */
 bool planner_presses(const Topology *topology, CpuMask cpus, CpuMask nodes, uint64_t permille);
 
 /* Whether threads and memory are left to the kernel where there is a choice of nodes: it balances
@@ -359,8 +357,7 @@ bool demand_is_new(const Planner *p, const Group *group);
 uint32_t demand_of_group(const Planner *p, size_t index);
 /* The part of it that the CPUs of its cpuset can give. */
 uint32_t demand_of_packing(const Planner *p, size_t index);
-/* Whether it is one thread, with Mode=auto, whose average demand is known. Then average and variance
- * count. */
+/* Whether it is one thread, with Mode=auto, whose average demand is known. Then average and variance count. */
 bool demand_is_of_one(const Planner *p, size_t index);
 /* Variance of its demand (PackGroup.variance_permille). After demand_gather() of all its threads. */
 uint32_t demand_variance(const Planner *p, size_t index);

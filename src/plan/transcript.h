@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A record of plans that can be computed again: on another machine, with another version, under a debugger.
- * Each entry holds the input of a plan (the World, the limits, the policies, and the memory uses) and its
- * text. */
+/* A record of plans that can be computed again: on another machine, with another version, under a debugger. Each entry
+ * holds the input of a plan (the World, the limits, the policies, and the memory uses) and its text. */
 
 #include "plan/plan.h"
 

@@ -66,8 +66,7 @@ static bool carry_group(World *to, const Group *from, Group *group)
            keep(to, from->before_nodes, &group->before_nodes);
 }
 
-/* Carries nothing over if the task's mask has changed since that was decided: then somebody else changed
- * it. */
+/* Carries nothing over if the task's mask has changed since that was decided: then somebody else changed it. */
 static bool carry_task(World *to, const World *before, const Task *from, Task *task)
 {
     int r;
@@ -233,8 +232,7 @@ uint32_t would_local_then(const World *world, const Process *process, const Grou
  * local and 140 to 200 ns for remote memory, as makers publish it from Intel's Memory Latency Checker: up to
  * 2.5 times as much. */
 #define DISTANCE_MOST 1.5
-/* Permille; more waiting than this has other causes. A choice of ours, like the half of the time for
- * memory. */
+/* Permille; more waiting than this has other causes. A choice of ours, like the half of the time for memory. */
 #define WAITS_MOST 900U
 /* Permille of a CPU. A thread that runs less, such as one that waits for the others, shares little with them.
  * A choice of ours. */

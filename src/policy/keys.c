@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The table of all policy keys, the one place that knows their names, ranges and defaults. A default is that
- * of the kernel mechanism where there is one (the P-number is at the row); the other rows say where theirs
- * comes from. */
+/* The table of all policy keys, the one place that knows their names, ranges and defaults. A default is that of the
+ * kernel mechanism where there is one (the P-number is at the row); the other rows say where theirs comes from. */
 
 #include "base/time.h"
 #include "policy/pattern.h"
@@ -149,8 +148,7 @@ const ConfKey policy_keys[] = {
      "the pace follows from what is found and what it costs (P8, scan pacing)"}, /* scan_size_mb (P8) */
     {"Memory", "ScanFeedback", conf_parse_bool, NULL, FIELD(scan_feedback), "yes", BOOL,
      "converged memory needs less scanning (P16, strength)"}, /* P16 */
-    /* "some" of memory.pressure: memory is not moved while a tenth of the time is spent waiting for it
-     * (P19). */
+    /* "some" of memory.pressure: memory is not moved while a tenth of the time is spent waiting for it (P19). */
     {"Memory", "MaxPressure", conf_parse_permille, &range_permille, FIELD(max_pressure_permille), "10%",
      "a share of time such as 10%, at most 100%", NULL},
 

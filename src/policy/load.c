@@ -94,8 +94,7 @@ static int on_section(void *userdata, const char *section, const char *file, uns
     return 0;
 }
 
-/* Records that `key` was set here, or with `reset` that its default applies again. Keeps the list in key
- * order. */
+/* Records that `key` was set here, or with `reset` that its default applies again. Keeps the list in key order. */
 static int note_setting(Policy *p, uint32_t key, bool reset, unsigned line, ConfReport *report)
 {
     uint32_t file = (uint32_t)(p->n_files - 1);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Matching. fnmatch() is used without flags, so `*` also matches slashes and leading dots, for all keys
- * alike: most subjects are not paths, and the path of a cgroup followed by slash and star is then its whole
- * subtree.
+/* Matching. fnmatch() is used without flags, so `*` also matches slashes and leading dots, for all keys alike: most
+ * subjects are not paths, and the path of a cgroup followed by slash and star is then its whole subtree.
  *
- * Facts that are fixed while a process keeps its program and cgroup are checked before the Min...= keys. Only
- * those keys make the difference between NO and LATER: between forgetting a process and checking it again. */
+ * Facts that are fixed while a process keeps its program and cgroup are checked before the Min...= keys. Only those
+ * keys make the difference between NO and LATER: between forgetting a process and checking it again. */
 
 #include "policy/pattern.h"
 
@@ -37,8 +36,7 @@ bool policy_match_empty(const PolicyMatch *match)
 
 typedef bool (*Hit)(const char *glob, const PolicySubject *subject, const char *text);
 
-/* OR over the plain values, AND NOT over the negated ones. With only negated values, everything else
- * matches. */
+/* OR over the plain values, AND NOT over the negated ones. With only negated values, everything else matches. */
 static bool values_match(const PolicyPatterns *patterns, Hit hit, const PolicySubject *subject,
                          const char *text)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A validated policy file: which tasks it applies to, and how they are placed. The manual is
- * numaplace.policy(5). */
+/* A validated policy file: which tasks it applies to, and how they are placed. The manual is numaplace.policy(5). */
 
 #include "base/util.h"
 #include "conf/search.h"
@@ -217,10 +216,9 @@ bool policy_groups_sharers(const Policy *policy);
 /* The setting of a key, or NULL when the default applies. */
 const PolicySetting *policy_setting_find(const Policy *policy, const char *section, const char *name);
 
-/* Reads and validates all policies and drop-ins below `directories` (NULL-terminated, first wins). Any error
- * makes the whole load fail with -EBADMSG, so that a reload changes nothing; unknown keys only warn.
- * `topology` (may be NULL) serves to check that nodes exist. On success the caller owns *ret. Returns 0,
- * -EBADMSG or -ENOMEM. */
+/* Reads and validates all policies and drop-ins below `directories` (NULL-terminated, first wins). Any error makes the
+ * whole load fail with -EBADMSG, so that a reload changes nothing; unknown keys only warn. `topology` (may be NULL)
+ * serves to check that nodes exist. On success the caller owns *ret. Returns 0, -EBADMSG or -ENOMEM. */
 int policy_set_load(const char *const *directories, const Topology *topology, PolicySet **ret,
                     ConfReport *report);
 
@@ -272,9 +270,8 @@ typedef enum PolicyVerdict {
     POLICY_VERDICT_YES,
 } PolicyVerdict;
 
-/* Finds the first policy that matches, *ret_index. A policy that says LATER does not hide those after it: the
- * result is then LATER, so that the subject is checked again, and *ret_index is the later YES match or
- * SIZE_MAX. */
+/* Finds the first policy that matches, *ret_index. A policy that says LATER does not hide those after it: the result
+ * is then LATER, so that the subject is checked again, and *ret_index is the later YES match or SIZE_MAX. */
 PolicyVerdict policy_match(const PolicySet *set, const PolicySubject *subject, size_t *ret_index);
 
 /* Whether one policy matches. *ret_section is the [Match] section (0-based) that decided, for `policy match`,

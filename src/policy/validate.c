@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Rules between keys. Each error is at the line of the key that is most likely wrong. Faults that only a
- * later change of the machine can cause (a node going offline) are not checked here: plan/ refuses the action
- * when they occur. */
+/* Rules between keys. Each error is at the line of the key that is most likely wrong. Faults that only a later change
+ * of the machine can cause (a node going offline) are not checked here: plan/ refuses the action when they occur. */
 
 #include "policy/validate.h"
 

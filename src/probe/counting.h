@@ -24,8 +24,7 @@ DEFINE_CLEANUP(Counting *, counting_free)
  * cannot count misses. */
 int counting_begin(Counting *counting, TaskKey subject, const pid_t *tids, size_t n_tids, uint64_t now_usec);
 
-/* Looks at the i-th process; false if there is none. counting_end() removes it and puts the last
- * one in its place. */
+/* Looks at the i-th process; false if there is none. counting_end() removes it and puts the last one in its place. */
 bool counting_look(const Counting *counting, size_t i, CountingNews *ret);
 void counting_end(Counting *counting, size_t i);
 

@@ -15,8 +15,7 @@
 #include <dirent.h>
 #include <linux/limits.h>
 
-/* Each discovery looks again at one in this many known processes, so a reused PID or an exec is seen within
- * eight. */
+/* Each discovery looks again at one in this many known processes, so a reused PID or an exec is seen within eight. */
 #define DISCOVER_ROLL 8U
 
 /* Likewise for kernel threads and zombies, most of what an idle machine has. Only a reused PID makes them
@@ -232,8 +231,7 @@ int subject_look_up_stat(Probe *probe, pid_t pid, pid_t tid, ProcStat *ret);
 /* Opens a process and reads its stat. */
 int subject_open(Probe *probe, pid_t pid, Subject *ret);
 void subject_close(Subject *subject);
-/* Reads what its identity is made of: cgroup, unit, program. The strings live in the Probe until the next
- * subject. */
+/* Reads what its identity is made of: cgroup, unit, program. The strings live in the Probe until the next subject. */
 int subject_read_identity(Probe *probe, Subject *subject, unsigned wants);
 /* Reads the rest; the strings live as long. -EAGAIN: not available without waiting for the process;
  * -ETIMEDOUT and -EDQUOT as from aside_read(). */

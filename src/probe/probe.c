@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Life of a Probe, and detection of what the machine offers. The work is in discover.c (slow) and sample.c
- * (fast). */
+/* Life of a Probe, and detection of what the machine offers. The work is in discover.c (slow) and sample.c (fast). */
 
 #include "probe/probe.h"
 

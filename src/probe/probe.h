@@ -114,8 +114,7 @@ typedef struct ProbeStatistics {
     uint64_t n_gone;       /* tasks found to have exited */
     uint64_t n_unparsable; /* texts skipped because they do not parse */
     uint64_t n_put_off;    /* reads not answered at once: command lines, environments, maps, numa_maps */
-    /* Processes not decided about at the last discovery: their reads hang, or too many reads of their user
-     * do. */
+    /* Processes not decided about at the last discovery: their reads hang, or too many reads of their user do. */
     uint64_t n_unreadable;
     uint64_t n_no_descriptors; /* files not opened for lack of descriptors since the last discovery began */
     uint64_t n_over_limit;     /* tasks beyond max_tasks, as of the last discovery */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Runs one variant of a scenario with one seed and returns its results. Pure, without clock or I/O: the same
- * scenario, variant and seed give the same result on every machine. The top of sim.c lists what the model
- * leaves out. */
+/* Runs one variant of a scenario with one seed and returns its results. Pure, without clock or I/O: the same scenario,
+ * variant and seed give the same result on every machine. The top of sim.c lists what the model leaves out. */
 
 #include "plan/transcript.h"
 

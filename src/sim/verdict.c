@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Judges expectations by the numbers of all runs. Example: Order=makespan-usec a < b < c, where one seed gave
- * 10, 12 and 18 s. The quotients are 1.2 and 1.5; the smallest, 1.2, is above 1, so the order held for that
- * seed. */
+/* Judges expectations by the numbers of all runs. Example: Order=makespan-usec a < b < c, where one seed gave 10, 12
+ * and 18 s. The quotients are 1.2 and 1.5; the smallest, 1.2, is above 1, so the order held for that seed. */
 
 #include "sim/scenario/expect.h"
 

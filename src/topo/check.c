@@ -36,8 +36,7 @@ static int check_cpus(const Topology *topology)
     return 0;
 }
 
-/* With check_cpus() this proves that the nodes partition the CPUs: each CPU is in its node, and the sum
- * matches. */
+/* With check_cpus() this proves that the nodes partition the CPUs: each CPU is in its node, and the sum matches. */
 static int check_nodes(const Topology *topology)
 {
     uint32_t n = 0;

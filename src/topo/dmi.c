@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Reads the firmware's tables, as in the System Management BIOS Reference Specification (DMTF DSP0134 3.7).
- * They are a sequence of structures: a header of four bytes (type, length, handle), data up to that length,
- * and strings that end in two zero bytes. Type 17 is a memory module. The tables do not say which modules
- * share a channel. */
+/* Reads the firmware's tables, as in the System Management BIOS Reference Specification (DMTF DSP0134 3.7). They are a
+ * sequence of structures: a header of four bytes (type, length, handle), data up to that length, and strings that end
+ * in two zero bytes. Type 17 is a memory module. The tables do not say which modules share a channel. */
 
 #include "topo/dmi.h"
 

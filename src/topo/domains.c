@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The scheduling domains above the last-level cache, as Linux builds them: one that spans a node, then one
- * for each distinct distance between nodes, which spans every node at most that far away. Nodes without CPUs
- * are ignored.
+/* The scheduling domains above the last-level cache, as Linux builds them: one that spans a node, then one for each
+ * distinct distance between nodes, which spans every node at most that far away. Nodes without CPUs are ignored.
  *
- * The kernel keeps a chain of domains per CPU; here there is one chain for the machine. Each level has the
- * span of its largest domain, and the base is computed from the node with the most CPUs. On a symmetric
- * machine this is exact. On an asymmetric one the smaller nodes get the larger nodes' allowance.
+ * The kernel keeps a chain of domains per CPU; here there is one chain for the machine. Each level has the span of its
+ * largest domain, and the base is computed from the node with the most CPUs. On a symmetric machine this is exact. On
+ * an asymmetric one the smaller nodes get the larger nodes' allowance.
  *
- * Only the part of an LLC inside the node counts. With sub-NUMA clustering a cache spans several nodes, and
- * the kernel cuts its LLC domain at the node's border. */
+ * Only the part of an LLC inside the node counts. With sub-NUMA clustering a cache spans several nodes, and the kernel
+ * cuts its LLC domain at the node's border. */
 
 #include "base/parse.h"
 #include "topo/build.h"

@@ -21,6 +21,5 @@ uint32_t imbalance_base(uint32_t span, uint32_t llc_span);
 uint32_t imbalance_scaled(uint32_t base, uint32_t span, uint32_t first_numa_span);
 
 /* Returns the part of an imbalance of `imbalance` tasks that counts, if the destination node already runs
- * `dst_running` tasks and `allowed` is the domain's imb_numa_nr. 0: it is tolerated (adjust_numa_imbalance,
- * P5). */
+ * `dst_running` tasks and `allowed` is the domain's imb_numa_nr. 0: it is tolerated (adjust_numa_imbalance, P5). */
 uint32_t imbalance_adjust(uint32_t imbalance, uint32_t dst_running, uint32_t allowed);

@@ -2,28 +2,27 @@
 
 /* Reads what placement needs from an hwloc topology.
  *
- * Nodes. In hwloc a CPU can be local to several NUMA nodes: a memory-only node (CXL, HBM) has the cpuset of
- * the object it is attached to, or an empty one. Here a CPU has one node, the one the kernel would give it:
- * of the nodes local to it the one with the smallest cpuset, and among equals the one with the lowest number,
- * because Linux numbers nodes with CPUs first. So a node has no CPUs when its cpuset is empty, or when other
- * nodes of the same or a smaller locality took all of them:
+ * Nodes. In hwloc a CPU can be local to several NUMA nodes: a memory-only node (CXL, HBM) has the cpuset of the object
+ * it is attached to, or an empty one. Here a CPU has one node, the one the kernel would give it: of the nodes local to
+ * it the one with the smallest cpuset, and among equals the one with the lowest number, because Linux numbers nodes
+ * with CPUs first. So a node has no CPUs when its cpuset is empty, or when other nodes of the same or a smaller
+ * locality took all of them:
  *
  *     node 0 {0-3}  node 1 {4-7}  node 2 {0-7}   ->  0-3, 4-7, none (CXL behind the package)
  *     node 0 {0-3}  node 1 {0-3}                 ->  0-3, none      (CXL or HBM beside the DRAM)
  *
  * A CPU that no node claims is left out, because nothing is known about its memory.
  *
- * Restriction. hwloc would drop a disallowed node together with its CPUs' locality, so everything is loaded
- * and restricted here. Disallowed CPUs are left out. A disallowed node that has allowed CPUs stays, without
- * memory; others are left out.
+ * Restriction. hwloc would drop a disallowed node together with its CPUs' locality, so everything is loaded and
+ * restricted here. Disallowed CPUs are left out. A disallowed node that has allowed CPUs stays, without memory; others
+ * are left out.
  *
- * Bandwidth. It comes from firmware (ACPI HMAT), which most machines do not have; see build_bandwidth() for
- * those. Linux reports MB/s, as ACPI does, and hwloc passes that on.
+ * Bandwidth. It comes from firmware (ACPI HMAT), which most machines do not have; see build_bandwidth() for those.
+ * Linux reports MB/s, as ACPI does, and hwloc passes that on.
  *
- * LLC. It is the outermost data or unified cache above the CPU, whatever its level: usually L3, L2 on
- * machines without L3. Where hwloc sees no cache at all (some virtual machines) each core counts as its own
- * LLC, which is the Linux scheduler's fallback on x86. One LLC for all CPUs would assume sharing of a cache
- * that was never seen. */
+ * LLC. It is the outermost data or unified cache above the CPU, whatever its level: usually L3, L2 on machines without
+ * L3. Where hwloc sees no cache at all (some virtual machines) each core counts as its own LLC, which is the Linux
+ * scheduler's fallback on x86. One LLC for all CPUs would assume sharing of a cache that was never seen. */
 
 #include "topo/build.h"
 

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Makes a Topology: opens the source, has hwloc read it, imports it, splits it for a rehearsal, computes the
- * domains.
+/* Makes a Topology: opens the source, has hwloc read it, imports it, splits it for a rehearsal, computes the domains.
  *
- * hwloc is told not to bind this thread while it reads the machine, because observing makes no changing
- * system call (I11). Its x86 component would otherwise visit every CPU in turn. Devices and CPU kinds are not
- * used and not read. hwloc's own error messages stay off unless the user asks for them with
- * HWLOC_HIDE_ERRORS=0 or HWLOC_XML_VERBOSE=1. A library must not call setenv(), which races with getenv() in
- * other threads. */
+ * hwloc is told not to bind this thread while it reads the machine, because observing makes no changing system call
+ * (I11). Its x86 component would otherwise visit every CPU in turn. Devices and CPU kinds are not used and not read.
+ * hwloc's own error messages stay off unless the user asks for them with HWLOC_HIDE_ERRORS=0 or HWLOC_XML_VERBOSE=1. A
+ * library must not call setenv(), which races with getenv() in other threads. */
 
 #include "topo/build.h"
 #include "topo/dmi.h"

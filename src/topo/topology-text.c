@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Only independent facts are written. The CPUs of a node or LLC, the counts and the set of all CPUs are
- * derived from the cpu lines. So most contradictions cannot be expressed at all; topology_check() finds the
- * rest.
+/* Only independent facts are written. The CPUs of a node or LLC, the counts and the set of all CPUs are derived from
+ * the cpu lines. So most contradictions cannot be expressed at all; topology_check() finds the rest.
  *
  *     topology origin=synthetic source="node:2 core:1 pu:1" rehearsal=0 restricted=no distances_known=yes
  *     node os=0 memory_bytes=1073741824 bandwidth_mb=0 distances=10,20

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Buddies (P14). A page that two tasks access in turns joins them. Of four tasks on the same memory each
- * takes the one just before it: t4 -> t3 -> t2 -> t1; this chain is the group.
+/* Buddies (P14). A page that two tasks access in turns joins them. Of four tasks on the same memory each takes the one
+ * just before it: t4 -> t3 -> t2 -> t1; this chain is the group.
  *
- * A buddy is kept until a candidate has more accesses in one scan than are remembered of the buddy. Without
- * new accesses these fade fast: 1000 750 562 421 315 236 177. Only accesses shared with the buddy itself
- * refresh them.
+ * A buddy is kept until a candidate has more accesses in one scan than are remembered of the buddy. Without new
+ * accesses these fade fast: 1000 750 562 421 315 236 177. Only accesses shared with the buddy itself refresh them.
  *
- * The class follows averages that move by 1/16 per scan: 1000 shared accesses per scan show as 62 after one
- * scan, 505 after 11 and 867 after 32. Because of the factor two, a ratio that wavers between 0.8 and 1.25
- * changes nothing.
+ * The class follows averages that move by 1/16 per scan: 1000 shared accesses per scan show as 62 after one scan, 505
+ * after 11 and 867 after 32. Because of the factor two, a ratio that wavers between 0.8 and 1.25 changes nothing.
  *
- * What it does badly: with one candidate at a time, a task between two groups joins that of the later
- * task. */
+ * What it does badly: with one candidate at a time, a task between two groups joins that of the later task. */
 
 #include "world/buddy.h"
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which task works on the same memory as another, and whether a task's memory is mostly private or shared
- * (P14). Source: numa/core v17 and v18 (Ingo Molnar, 2012), restated. Sensing fills it in, like the fault
- * averages. */
+/* Which task works on the same memory as another, and whether a task's memory is mostly private or shared (P14).
+ * Source: numa/core v17 and v18 (Ingo Molnar, 2012), restated. Sensing fills it in, like the fault averages. */
 
 #include "world/world.h"
 

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The fault averages of P11. In one sequence all memory of a task is looked at once; after it each average is
- * halved, and the new count is added. Old behaviour is forgotten within a few sequences, and no division by
- * time is needed.
+/* The fault averages of P11. In one sequence all memory of a task is looked at once; after it each average is halved,
+ * and the new count is added. Old behaviour is forgotten within a few sequences, and no division by time is needed.
  *
- * Worked example, 1000 accesses in each sequence: 1000 1500 1750 1875 1938 1969 1985 1993 ... 2000. The
- * halves are rounded down: 1875 - 937 + 1000 = 1938.
+ * Worked example, 1000 accesses in each sequence: 1000 1500 1750 1875 1938 1969 1985 1993 ... 2000. The halves are
+ * rounded down: 1875 - 937 + 1000 = 1938.
  *
  * The kernel also counts on which node a task ran when it faulted, but does not export that.
  *
- * What it does badly: with residency as the only evidence, the "accesses" are pages that lie there, used or
- * not. */
+ * What it does badly: with residency as the only evidence, the "accesses" are pages that lie there, used or not. */
 
 #include "world/faults.h"
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Counters arrive as differences over one tick. All arithmetic is on integers, so the same differences give
- * the same loads on every machine (I12).
+/* Counters arrive as differences over one tick. All arithmetic is on integers, so the same differences give the same
+ * loads on every machine (I12).
  *
- * Idle spells are followed with the resolution of a tick: a spell starts with the first idle tick and ends
- * with the last one before a busy tick. With ticks of 100 ms, idle, idle, idle, busy is one spell of 300 ms,
- * noticed at the end of the busy tick. Spells inside a tick are not seen; they are too short to lend the CPU
- * anyway. */
+ * Idle spells are followed with the resolution of a tick: a spell starts with the first idle tick and ends with the
+ * last one before a busy tick. With ticks of 100 ms, idle, idle, idle, busy is one spell of 300 ms, noticed at the end
+ * of the busy tick. Spells inside a tick are not seen; they are too short to lend the CPU anyway. */
 
 #include "world/load.h"
 

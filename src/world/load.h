@@ -17,8 +17,7 @@
  * CPU), and 0 for an empty interval. load_task() cuts a task's own shares at 1000. */
 uint16_t load_permille(uint64_t delta_nsec, uint64_t interval_nsec);
 
-/* new = old + (sample - old)/8, rounded towards the sample, so that it is reached (the weight of
- * rq->avg_idle). */
+/* new = old + (sample - old)/8, rounded towards the sample, so that it is reached (the weight of rq->avg_idle). */
 uint32_t load_ewma(uint32_t old, uint32_t sample);
 
 /* Folds one tick's run and wait of a task into it: this tick, the tick before, and averages, by load_ewma()
@@ -26,12 +25,11 @@ uint32_t load_ewma(uint32_t old, uint32_t sample);
 #define LOAD_EWMA_NSEC 100000000U
 void load_task(Task *task, uint64_t run_nsec, uint64_t wait_nsec, uint64_t interval_nsec);
 
-/* Sets the demand of groups, after world_sum(): what their threads want on average, with peaks held, so that
- * a group that wants more and less in turns keeps one home. Demand rises at once, and falls by a
- * LOAD_HOLD_USEC-th of the difference in each microsecond of World.interval_usec. Differences of less than a
- * tenth, or a tenth of a CPU, are noise. The demand of a group younger than LOAD_YOUNG_USEC is what it wanted
- * in the last two ticks: programs set themselves up with one thread and work with others, or with children
- * that they wait for. */
+/* Sets the demand of groups, after world_sum(): what their threads want on average, with peaks held, so that a group
+ * that wants more and less in turns keeps one home. Demand rises at once, and falls by a LOAD_HOLD_USEC-th of the
+ * difference in each microsecond of World.interval_usec. Differences of less than a tenth, or a tenth of a CPU, are
+ * noise. The demand of a group younger than LOAD_YOUNG_USEC is what it wanted in the last two ticks: programs set
+ * themselves up with one thread and work with others, or with children that they wait for. */
 #define LOAD_HOLD_USEC  15000000U
 #define LOAD_YOUNG_USEC 2000000U
 void load_groups(World *world);
@@ -40,9 +38,8 @@ void load_groups(World *world);
  * programs that come and go do not count. */
 void load_nodes(World *world);
 
-/* Folds one tick's busy and wait time of a CPU into it, and follows its idle spells. A spell starts with the
- * first idle tick. Its length goes into the average when a busy tick has ended it; the first is taken whole.
- * Busy is cut at 1000, wait is not. `wait_known` false: wait is 0 and marked unknown. An empty interval
- * changes nothing. */
+/* Folds one tick's busy and wait time of a CPU into it, and follows its idle spells. A spell starts with the first
+ * idle tick. Its length goes into the average when a busy tick has ended it; the first is taken whole. Busy is cut at
+ * 1000, wait is not. `wait_known` false: wait is 0 and marked unknown. An empty interval changes nothing. */
 void load_cpu(CpuLoad *cpu, uint64_t now_usec, uint64_t busy_nsec, uint64_t wait_nsec, bool wait_known,
               uint64_t interval_nsec, uint32_t idle_permille);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The address space of a process, in regions that are each scanned and moved as a whole (P9), and what is
- * remembered of each.
+/* The address space of a process, in regions that are each scanned and moved as a whole (P9), and what is remembered
+ * of each.
  *
- * A mapping has no name. It counts as the same as before if it overlaps with one of the same device and
- * inode. So it may grow, shrink, be split by mprotect(2) or be joined with a neighbour, and keeps what is
- * known of it. Memory that was unmapped and mapped anew at the same place in between cannot be told apart
- * from it. */
+ * A mapping has no name. It counts as the same as before if it overlaps with one of the same device and inode. So it
+ * may grow, shrink, be split by mprotect(2) or be joined with a neighbour, and keeps what is known of it. Memory that
+ * was unmapped and mapped anew at the same place in between cannot be told apart from it. */
 
 #include <errno.h>
 #include <stdbool.h>
@@ -59,14 +58,12 @@ typedef struct MemoryRegions {
 
 void regions_done(MemoryRegions *regions);
 
-/* Appends a region. 0; -EINVAL: it is empty, or not behind the last one; -E2BIG: more than REGIONS_MAX;
- * -ENOMEM. */
+/* Appends a region. 0; -EINVAL: it is empty, or not behind the last one; -E2BIG: more than REGIONS_MAX; -ENOMEM. */
 int regions_add(MemoryRegions *regions, const MemoryRegion *region);
 
-/* Takes over into `now` what `before` remembers, by overlap. If several parts are joined, the part scanned
- * least counts for progress, and the threads seen in all of them are united. Residency, and what was read
- * with it (kind, and whether the region is bound), is taken over if `now` does not know it and the region has
- * the same bounds. */
+/* Takes over into `now` what `before` remembers, by overlap. If several parts are joined, the part scanned least
+ * counts for progress, and the threads seen in all of them are united. Residency, and what was read with it (kind, and
+ * whether the region is bound), is taken over if `now` does not know it and the region has the same bounds. */
 void regions_inherit(MemoryRegions *now, const MemoryRegions *before);
 
 /* The region that an address is in, or NULL. */

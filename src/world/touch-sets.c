@@ -19,9 +19,8 @@
  * count: a choice of ours. In a set of sixteen all are alike. */
 #define TIED 8U
 
-/* When all places are taken, the partner with the least weight makes room and leaves its weight to the new
- * one. So a thread that shares much is soon above the others (Metwally, Agrawal, El Abbadi: space saving,
- * 2005). */
+/* When all places are taken, the partner with the least weight makes room and leaves its weight to the new one. So a
+ * thread that shares much is soon above the others (Metwally, Agrawal, El Abbadi: space saving, 2005). */
 void touches_add_partner(TouchThread *thread, const TouchThread *other, uint32_t weight)
 {
     TouchOwner *place = &thread->partners[0];
@@ -65,10 +64,9 @@ static void fold_thread(TouchThread *thread)
     }
 }
 
-/* The buddy of a thread, if it shares enough with it compared with any other; else the earlier thread it
- * shares most with; NULL: too little with each. All threads of a program meet in a block or two, which would
- * tie the first of each set to an earlier thread and make all one set. So a block counts less, the more
- * threads use it. */
+/* The buddy of a thread, if it shares enough with it compared with any other; else the earlier thread it shares most
+ * with; NULL: too little with each. All threads of a program meet in a block or two, which would tie the first of each
+ * set to an earlier thread and make all one set. So a block counts less, the more threads use it. */
 static const TouchThread *tied_to(Touches *touches, const TouchThread *thread)
 {
     const TouchOwner *best = NULL;

@@ -320,8 +320,7 @@ static void count_thread(Touches *touches, TouchThread *thread, const TouchBlock
 
     thread->n_samples += n_samples;
     thread->n_blocks++;
-    /* The first access to a block counts as private (P11), but says nothing about how the thread uses
-     * memory. */
+    /* The first access to a block counts as private (P11), but says nothing about how the thread uses memory. */
     if (kind == FAULTS_KIND_SHARED || block->last_tid != 0) {
         thread->now[kind] += weight;
         thread->own_now += kind == FAULTS_KIND_PRIVATE && is_alone(block, touch->tid) ? weight : 0;
@@ -491,11 +490,10 @@ static double private_part(const Touches *touches)
     return all >= (uint64_t)AGAIN_MIN * AVERAGE_BLOCK ? (double)own / (double)all : -1;
 }
 
-/* A lower bound of the private part of a thread's use, in permille: the part of the blocks accessed again at
- * which no other thread is remembered, less one standard deviation (E. B. Wilson's interval). `part` is that
- * of all threads, and counts like PRIOR_BLOCKS blocks. Of two threads that share everything, each is alone at
- * half of the blocks after two rounds, and at hardly any after ten. If nothing is shared, it is n of n + 1
- * blocks. */
+/* A lower bound of the private part of a thread's use, in permille: the part of the blocks accessed again at which no
+ * other thread is remembered, less one standard deviation (E. B. Wilson's interval). `part` is that of all threads,
+ * and counts like PRIOR_BLOCKS blocks. Of two threads that share everything, each is alone at half of the blocks after
+ * two rounds, and at hardly any after ten. If nothing is shared, it is n of n + 1 blocks. */
 static uint32_t private_permille(const TouchThread *thread, double part)
 {
     const Buddy *buddy = &thread->buddy;

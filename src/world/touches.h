@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which thread of a process accesses which memory: samples, by block of 2 MB and by thread (P11, P13, P14,
- * P18).
+/* Which thread of a process accesses which memory: samples, by block of 2 MB and by thread (P11, P13, P14, P18).
  *
- * Samples come in rounds. In a round each page gives at most one sample, so a huge page gives one, and a
- * block of small pages up to 512. To make them comparable, a block counts for TOUCHES_ROUND in each round in
- * which it was accessed, divided among its samples. Sensing fills it in, like the fault averages. */
+ * Samples come in rounds. In a round each page gives at most one sample, so a huge page gives one, and a block of
+ * small pages up to 512. To make them comparable, a block counts for TOUCHES_ROUND in each round in which it was
+ * accessed, divided among its samples. Sensing fills it in, like the fault averages. */
 
 #include "base/ids.h"
 #include "world/buddy.h"
@@ -30,9 +29,8 @@
  * round, and weights halve, so not many more could be told apart. */
 #define TOUCHES_OWNERS 8U
 
-/* Other owners with at most one part in this many of the weights do not count: one round of another thread
- * fades below that after eight. Three rounds of one thread are not enough: of two sharers one has them every
- * fourth time. */
+/* Other owners with at most one part in this many of the weights do not count: one round of another thread fades below
+ * that after eight. Three rounds of one thread are not enough: of two sharers one has them every fourth time. */
 #define TOUCHES_MAY_DIFFER 256U
 
 /* A block that was not accessed in this many rounds is forgotten. */
@@ -120,8 +118,7 @@ typedef struct Touches {
 void touches_init(Touches *touches, uint32_t n_nodes);
 void touches_done(Touches *touches);
 
-/* Add a thread, and remove one with all that is known of it. 0; -EEXIST, -ENOENT; -ENOMEM; -E2BIG: too
- * many. */
+/* Add a thread, and remove one with all that is known of it. 0; -EEXIST, -ENOENT; -ENOMEM; -E2BIG: too many. */
 int touches_add_thread(Touches *touches, TaskKey key);
 int touches_remove_thread(Touches *touches, pid_t tid);
 TouchThread *touches_thread(Touches *touches, pid_t tid);
@@ -148,8 +145,7 @@ void touches_note_node(const Touches *touches, TouchThread *thread, size_t from,
 void touches_fold_node(const Touches *touches, TouchThread *thread);
 void touches_tell_node(const TouchThread *thread, TaskStay *stay, uint64_t now_usec);
 
-/* The first thread of a thread's set, which may be itself, and what is known of the set; NULL: there is
- * none. */
+/* The first thread of a thread's set, which may be itself, and what is known of the set; NULL: there is none. */
 const TouchThread *touches_set(const Touches *touches, pid_t tid, TouchSet *ret);
 
 /* Forgets what a thread did, when its work begins or ends: one that accessed everything first would hide the

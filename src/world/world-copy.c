@@ -64,8 +64,7 @@ static bool copy_arrays(const World *from, World *to)
            to->leases;
 }
 
-/* Counts an element once it owns what it points to, so that freeing half a copy frees nothing of the
- * original. */
+/* Counts an element once it owns what it points to, so that freeing half a copy frees nothing of the original. */
 static bool own_memory(const World *from, World *to)
 {
     while (to->n_processes < from->n_processes) {

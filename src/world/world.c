@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The arrays of a World. They are kept sorted, so a look-up is a binary search and the text form needs no
- * sorting.
+/* The arrays of a World. They are kept sorted, so a look-up is a binary search and the text form needs no sorting.
  *
- * Why not hash tables: every tick a plan walks all tasks of a process, then those of the next; and a hash
- * handle alone (56 bytes) would be much of what a thread may cost. The price is a memmove for an entry that
- * arrives out of order. Sensing meets processes and threads in ascending order, so nearly every entry is
- * appended. */
+ * Why not hash tables: every tick a plan walks all tasks of a process, then those of the next; and a hash handle alone
+ * (56 bytes) would be much of what a thread may cost. The price is a memmove for an entry that arrives out of order.
+ * Sensing meets processes and threads in ascending order, so nearly every entry is appended. */
 
 #include "world/world.h"
 

@@ -110,8 +110,7 @@ typedef struct MemoryMove {
     bool by_use;          /* the one in flight moves parts of its memory to the threads that use them */
 } MemoryMove;
 
-/* Where memory lay before it followed a home to fewer nodes, and the speed of the process
- * (plan/scan/gather.h). */
+/* Where memory lay before it followed a home to fewer nodes, and the speed of the process (plan/scan/gather.h). */
 typedef struct MemoryGather {
     CpuMask nodes;       /* where it lay and went; NULL: it did not follow, or the speed is not known */
     CpuMask cpuset;      /* of the process at that time */
@@ -157,9 +156,8 @@ typedef struct Process {
     uint64_t node_bytes_usec; /* when that was measured; 0 exactly when it is not known */
     uint64_t bound_bytes;     /* the part of it with a memory policy that names nodes */
     uint64_t grown_bytes;     /* its growth since the measurement before */
-    /* Upper bound of waiting for memory, of its time in user mode, from processor counters in an interval
-     * that began at `stall_usec` (plan/scan/stall.h); 0: not known. The next count is due at
-     * `stall_due_usec`. */
+    /* Upper bound of waiting for memory, of its time in user mode, from processor counters in an interval that began
+     * at `stall_usec` (plan/scan/stall.h); 0: not known. The next count is due at `stall_due_usec`. */
     uint16_t stall_permille;
     uint16_t ipc_permille; /* instructions per cycle in that interval */
     uint64_t stall_usec, stall_due_usec;
@@ -276,8 +274,7 @@ typedef struct NodeLoad {
     uint32_t left_permille;   /* the same of this tick; set by load_nodes(), not in the text */
 } NodeLoad;
 
-/* Bytes of one process or node, 32 TiB; larger values are cut to this. Sums over all of a World fit into 64
- * bits. */
+/* Bytes of one process or node, 32 TiB; larger values are cut to this. Sums over all of a World fit into 64 bits. */
 #define WORLD_MEMORY_MAX (1ULL << 45)
 #define WORLD_PAGES_MAX  (WORLD_MEMORY_MAX >> 12)
 
@@ -333,12 +330,11 @@ int world_copy(const World *world, World **ret);
  * Call between ticks only. Returns 0 or -ENOMEM (World unchanged). */
 int world_compact(World *world);
 
-/* Add an entry in its sorted place; later indices move up, and references to them inside the World follow.
- * Appending (keys in ascending order) is O(1). Return the index, -EEXIST when the key is there already (pid;
- * pid and tid; name; the CPU is lent or the task has a lease), or -ENOMEM. The pointers inside `value` must
- * be interned in world->pool; `key` and `name` are interned here. A new process has no node_bytes, and a new
- * task has no lease, home node or use, whatever `value` says. world_add_lease(): -ESRCH when the World has no
- * such task. */
+/* Add an entry in its sorted place; later indices move up, and references to them inside the World follow. Appending
+ * (keys in ascending order) is O(1). Return the index, -EEXIST when the key is there already (pid; pid and tid; name;
+ * the CPU is lent or the task has a lease), or -ENOMEM. The pointers inside `value` must be interned in world->pool;
+ * `key` and `name` are interned here. A new process has no node_bytes, and a new task has no lease, home node or use,
+ * whatever `value` says. world_add_lease(): -ESRCH when the World has no such task. */
 int world_add_process(World *world, const Process *value);
 int world_add_task(World *world, const Task *value);
 int world_add_group(World *world, WorkloadIx workload, const char *key);
@@ -357,8 +353,7 @@ int world_set_process_memory(const World *world, Process *process, const uint64_
                              uint64_t measured_usec);
 
 /* Sets what is known of the memory a thread uses: `pages` [topology->n_nodes], and the others as in TaskUse.
- * TaskUse.stay is kept, or not known at first. NULL: no longer known. Returns 0 or -ENOMEM (nothing
- * changed). */
+ * TaskUse.stay is kept, or not known at first. NULL: no longer known. Returns 0 or -ENOMEM (nothing changed). */
 int world_set_task_use(const World *world, Task *task, const uint64_t *pages, uint32_t private_permille,
                        TaskKey buddy, uint64_t measured_usec);
 
@@ -387,8 +382,7 @@ TaskKey world_task_key(const World *world, const Task *task);
 extern const char *const world_class_names[];
 extern const char *const world_hands_names[];
 
-/* Calls `string` or `mask` for every interned name and mask that the World holds, including those that are
- * NULL. */
+/* Calls `string` or `mask` for every interned name and mask that the World holds, including those that are NULL. */
 void world_visit_interned(World *world, void (*string)(void *userdata, const char **s),
                           void (*mask)(void *userdata, CpuMask *mask), void *userdata);
 
@@ -396,17 +390,16 @@ void world_visit_interned(World *world, void (*string)(void *userdata, const cha
  * malloc'd sentence in *ret_what (NULL: not wanted). Called by tests and debug builds. */
 int world_check(const World *world, char **ret_what);
 
-/* The text form: stable, one line per entry, for records, goldens and scenarios; malloc'd, NULL when memory
- * is out. Left out are Task.reader, which names something in the process that wrote the text, and members
- * marked as not in it.
+/* The text form: stable, one line per entry, for records, goldens and scenarios; malloc'd, NULL when memory is out.
+ * Left out are Task.reader, which names something in the process that wrote the text, and members marked as not in it.
  *
- * The lines and their order: format, topology ..., world, load (one per CPU), memory (one per node of which
- * something is known), workload, group, process, task, lease; base/record/record.h has the form of a line.
- * Keys are named after the members; absent ones are 0, no, NULL or none, and idle_permille 50. Workloads and
- * groups are referred to by index, tasks and leases by pid and tid.
+ * The lines and their order: format, topology ..., world, load (one per CPU), memory (one per node of which something
+ * is known), workload, group, process, task, lease; base/record/record.h has the form of a line. Keys are named after
+ * the members; absent ones are 0, no, NULL or none, and idle_permille 50. Workloads and groups are referred to by
+ * index, tasks and leases by pid and tid.
  *
- * world_load() needs no other input; it returns 0, -ENOMEM, or -EINVAL with a malloc'd "line N: expected ..."
- * in *ret_error. A World it returns passes world_check(). */
+ * world_load() needs no other input; it returns 0, -ENOMEM, or -EINVAL with a malloc'd "line N: expected ..." in
+ * *ret_error. A World it returns passes world_check(). */
 #define WORLD_TEXT_ENTRIES_MAX   262144U /* of each of tasks, processes and groups */
 #define WORLD_TEXT_WORKLOADS_MAX 4096U
 char *world_dump(const World *world);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What each rule of planning is worth. Every rule is switched off alone (plan/ablation.h, and keys of
- * policies), in each variant with a daemon of each scenario named, with --runs seeds each, and on --machines
- * random machines.
+/* What each rule of planning is worth. Every rule is switched off alone (plan/ablation.h, and keys of policies), in
+ * each variant with a daemon of each scenario named, with --runs seeds each, and on --machines random machines.
  *
  *   differs   runs in which anything was different without the rule
  *   work      done with the rule, divided by that of the same seed without it: mean, least and most, and where

@@ -2,9 +2,8 @@
 #pragma once
 
 /* Random machines and programs without kinds, for bench-harm --any: everything that a scenario can set, drawn
- * independently. They have what kinds (harm-machine.h) lack: cpusets, pinned threads, shared bandwidth, many
- * programs in one cgroup, odd numbers of nodes and cores. No single thread wants more bandwidth than six
- * tenths of a node's. */
+ * independently. They have what kinds (harm-machine.h) lack: cpusets, pinned threads, shared bandwidth, many programs
+ * in one cgroup, odd numbers of nodes and cores. No single thread wants more bandwidth than six tenths of a node's. */
 
 #include "harm-machine.h"
 

@@ -3,8 +3,7 @@
 #include "daemon/bus/framing.h"
 #include "fuzz.h"
 
-/* The result does not depend on how the stream is cut, and the reader never waits for more than a message may
- * have. */
+/* The result does not depend on how the stream is cut, and the reader never waits for more than a message may have. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     BusFraming whole = {0}, pieces = {0};

@@ -18,8 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     if (node_memory_available(&memory) < memory.free_bytes)
         abort();
-    /* The sum of the two kinds of dirty pages may exceed one number in the text, so it is written as two
-     * halves. */
+    /* The sum of the two kinds of dirty pages may exceed one number in the text, so it is written as two halves. */
     half = memory.dirty_bytes >> 11;
     (void)snprintf(line, sizeof(line),
                    "Node 0 MemTotal: %" PRIu64 " kB\nNode 0 MemFree: %" PRIu64

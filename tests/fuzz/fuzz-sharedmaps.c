@@ -6,8 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* The mappings found are found again in a text that lists them in another order, and always have the same
- * format. */
+/* The mappings found are found again in a text that lists them in another order, and always have the same format. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     CLEANUP_FREE char *text = fuzz_text(data, size);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Many clients, of the system bus or of the private socket, that all listen and all send requests: more load
- * than any sane set of programs makes, to show that placement continues. Prints one line of JSON. Each
- * process has fifty clients: with a thousand in one process, its own event loop would be measured.
+/* Many clients, of the system bus or of the private socket, that all listen and all send requests: more load than any
+ * sane set of programs makes, to show that placement continues. Prints one line of JSON. Each process has fifty
+ * clients: with a thousand in one process, its own event loop would be measured.
  *
- * The outcome does not depend on how slowly clients connect: no client sends before all are connected or
- * rejected, and no client leaves before all have sent and been answered. With 0 seconds this lasts until
- * SIGTERM, and a line "ready" says when it begins. With a number and an x it lasts until there are that many
- * answers.
+ * The outcome does not depend on how slowly clients connect: no client sends before all are connected or rejected, and
+ * no client leaves before all have sent and been answered. With 0 seconds this lasts until SIGTERM, and a line "ready"
+ * says when it begins. With a number and an x it lasts until there are that many answers.
  *
  * usage: bus-storm CLIENTS CALLS_PER_SECOND SECONDS|ANSWERSx [ADDRESS-OF-THE-SOCKET] */
 

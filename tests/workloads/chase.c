@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A pointer chase: nanoseconds per dependent load for each pair of a CPU's node and a memory node, as one
- * line of JSON.
+/* A pointer chase: nanoseconds per dependent load for each pair of a CPU's node and a memory node, as one line of
+ * JSON.
  *
- * A buffer is bound to each node with memory in turn. Its lines are linked to one ring, which a thread on the
- * first allowed CPU of each node follows. Each load waits for the one before, so the program measures
- * latency. The ring goes through all lines of a page in random order before it enters another, random page,
- * which keeps prefetchers and TLB refills, of the emulator or of the machine, out of the result. The first
- * lap is not timed, because the cache of the CPU that initialised the buffer still holds some lines. The
- * others are timed in pieces shorter than the time between two ticks, and the median piece is printed: ticks,
- * and other users of the CPU, disturb the others.
+ * A buffer is bound to each node with memory in turn. Its lines are linked to one ring, which a thread on the first
+ * allowed CPU of each node follows. Each load waits for the one before, so the program measures latency. The ring goes
+ * through all lines of a page in random order before it enters another, random page, which keeps prefetchers and TLB
+ * refills, of the emulator or of the machine, out of the result. The first lap is not timed, because the cache of the
+ * CPU that initialised the buffer still holds some lines. The others are timed in pieces shorter than the time between
+ * two ticks, and the median piece is printed: ticks, and other users of the CPU, disturb the others.
  *
- * Nodes are found in /sys/devices/system/node, and memory is bound by direct system calls: nothing but libc
- * is needed. The location of the pages is checked afterwards, and a buffer on another node ends the program. */
+ * Nodes are found in /sys/devices/system/node, and memory is bound by direct system calls: nothing but libc is needed.
+ * The location of the pages is checked afterwards, and a buffer on another node ends the program. */
 
 #include "timing.h"
 #include "window.h"

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Basic speeds of a machine, as one line of JSON: a loop of two instructions on one CPU and on all at once,
- * lines read one after the other, a system call, a round trip between two threads, and moving huge pages. The
- * lab's calibration compares them with the settings of the cost plugin (tests/vm/cost), whose prices this
- * program switches on.
+/* Basic speeds of a machine, as one line of JSON: a loop of two instructions on one CPU and on all at once, lines read
+ * one after the other, a system call, a round trip between two threads, and moving huge pages. The lab's calibration
+ * compares them with the settings of the cost plugin (tests/vm/cost), whose prices this program switches on.
  *
- * Each measurement is a fixed amount of work. The loops of all CPUs and the round trips are timed as a whole.
- * The rest is timed in pieces, shorter than the time between two ticks where possible, and the median piece
- * is printed: ticks, and other users of the CPU, disturb the others. Loops whose instructions are counted are
- * written in assembler, since compilers differ. Nodes 0 and 1 are used. Memory is bound by direct system
- * calls: nothing but libc is needed. */
+ * Each measurement is a fixed amount of work. The loops of all CPUs and the round trips are timed as a whole. The rest
+ * is timed in pieces, shorter than the time between two ticks where possible, and the median piece is printed: ticks,
+ * and other users of the CPU, disturb the others. Loops whose instructions are counted are written in assembler, since
+ * compilers differ. Nodes 0 and 1 are used. Memory is bound by direct system calls: nothing but libc is needed. */
 
 #include "timing.h"
 #include "window.h"

@@ -2,10 +2,9 @@
 
 /* Processes that each work on a heap of their own, at random places.
  *
- * An operation picks an object of the size of a page and walks its lines, whose content leads to the next
- * object. The right placement is one heap per node with its process. All heaps start on one node, because the
- * main thread of each process touches its heap first. The workload is usually run with --seconds, and the
- * operations are what counts. */
+ * An operation picks an object of the size of a page and walks its lines, whose content leads to the next object. The
+ * right placement is one heap per node with its process. All heaps start on one node, because the main thread of each
+ * process touches its heap first. The workload is usually run with --seconds, and the operations are what counts. */
 
 #include "lines.h"
 

@@ -2,10 +2,9 @@
 
 /* Threads that change their working set from phase to phase.
  *
- * There are two arrays, and each thread has a slice of both. It works on its slice of the first array in the
- * first phase, on that of the second in the next phase, and so on in turns. Both arrays start on one node,
- * because the main thread touches all of them first: a placer that has moved the first one finds the second
- * one misplaced again. */
+ * There are two arrays, and each thread has a slice of both. It works on its slice of the first array in the first
+ * phase, on that of the second in the next phase, and so on in turns. Both arrays start on one node, because the main
+ * thread touches all of them first: a placer that has moved the first one finds the second one misplaced again. */
 
 #include "lines.h"
 

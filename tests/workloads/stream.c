@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The triad a = b + s * c over three arrays, each thread on its slices: as much memory traffic as the machine
- * allows.
+/* The triad a = b + s * c over three arrays, each thread on its slices: as much memory traffic as the machine allows.
  *
- * The factor s is the number of the pass, so every element shows which pass wrote it last. The arrays start
- * on one node, because the main thread touches all of them first: the memory of that node is then the
- * bottleneck of all threads. */
+ * The factor s is the number of the pass, so every element shows which pass wrote it last. The arrays start on one
+ * node, because the main thread touches all of them first: the memory of that node is then the bottleneck of all
+ * threads. */
 
 #include "work.h"
 
@@ -51,8 +50,7 @@ static void run(WorkThread *thread)
     }
 }
 
-/* The sum is the number of blocks written. The pass that wrote a block last is the number of times it was
- * written. */
+/* The sum is the number of blocks written. The pass that wrote a block last is the number of times it was written. */
 static void check(WorkThread *thread)
 {
     size_t n_blocks = thread->parts[A].bytes / WORK_BLOCK_BYTES;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The workloads prove their work by checks of the data. These tests show that the checks find what they must
- * find. */
+/* The workloads prove their work by checks of the data. These tests show that the checks find what they must find. */
 
 #include "lines.h"
 #include "unit-test.h"

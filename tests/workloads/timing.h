@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* For programs that time a machine: the clock, and binding to a CPU. C files that include this define
- * _GNU_SOURCE. */
+/* For programs that time a machine: the clock, and binding to a CPU. C files that include this define _GNU_SOURCE. */
 
 #include <sched.h>
 #include <stdint.h>

@@ -126,9 +126,8 @@ static void note_sample(const PlaceShares *shares, uint64_t now, RoomResult *res
         sample->local = (double)shares->n_local / (double)shares->n_pages;
 }
 
-/* A window that begins late measures the settled state. Before it opens, the threads are still being placed. When
- * the first thread has ended, its CPU is free for others, so the window closes. Work that ends sooner has no
- * window. */
+/* A window that begins late measures the settled state. Before it opens, the threads are still being placed. When the
+ * first thread has ended, its CPU is free for others, so the window closes. Work that ends sooner has no window. */
 typedef struct LateWindow {
     uint64_t open_nsec; /* when the first mark is due; UINT64_MAX: not any more */
     bool open;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the measured workloads share: options, processes and threads, misplaced memory, counted work, one line
- * of JSON.
+/* What the measured workloads share: options, processes and threads, misplaced memory, counted work, one line of JSON.
  *
- * A workload is a WorkShape and a main() that passes it to work_main(). README.md lists the options and the
- * keys of the result. */
+ * A workload is a WorkShape and a main() that passes it to work_main(). README.md lists the options and the keys of
+ * the result. */
 
 #include <stdbool.h>
 #include <stddef.h>

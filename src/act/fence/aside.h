@@ -16,6 +16,5 @@ FenceAside *fence_aside_new(int (*write)(void *context, const char *name, hwloc_
 /* Waits for the write in progress; drops those not begun. Returns NULL. */
 FenceAside *fence_aside_free(FenceAside *aside);
 
-/* The context is a FenceAside. The last set() of a name is written last, and result() is that of this
- * write. */
+/* The context is a FenceAside. The last set() of a name is written last, and result() is that of this write. */
 extern const FenceOps fence_ops_aside;

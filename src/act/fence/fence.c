@@ -316,8 +316,7 @@ bool fence_is_back(const Fences *fences, bool memory, hwloc_const_bitmap_t befor
            (!hwloc_bitmap_iszero(possible) && hwloc_bitmap_isincluded(possible, now));
 }
 
-/* Asks for the literal original of a set that is back in effect. Returns whether there is nothing to wait
- * for. */
+/* Asks for the literal original of a set that is back in effect. Returns whether there is nothing to wait for. */
 static bool is_back_to_the_letter(const Fences *fences, Fence *fence, bool empty)
 {
     const FenceMeans *means = means_of(fences, fence);
@@ -365,8 +364,7 @@ static bool is_crossed(const Fences *fences, const Fence *fence)
            (!entry || !fence_is_ours(fences, entry, now));
 }
 
-/* While a fence rises, our change comes after theirs and hides it. So theirs is asked for again, after
- * ours. */
+/* While a fence rises, our change comes after theirs and hides it. So theirs is asked for again, after ours. */
 static void give_way(Fences *fences, Fence *fence)
 {
     if (hwloc_bitmap_copy(fence->before, fences->scratch) < 0)

@@ -4,35 +4,31 @@
 /* Fences: cpuset confinement, the cpuset of a whole cgroup narrowed to the home of what runs in it (Act=unit,
  * Act=cpuset).
  *
- * A fence does not replace masks. Every thread has its home as a mask as well, and lends and recalls change
- * only masks. So a fence is either up or down. It is up while everything in the cgroup is at home. It comes
- * down, which only restores the cpuset, when anything is to run elsewhere: a lend, another home, a release.
- * So a recall never waits for a cpuset, a lent CPU is inside the cpuset because no fence is up, and masks
- * keep all other threads off it. What a fence adds: nothing in the cgroup gets out, whatever it does to its
- * masks, and a service manager shows it.
+ * A fence does not replace masks. Every thread has its home as a mask as well, and lends and recalls change only
+ * masks. So a fence is either up or down. It is up while everything in the cgroup is at home. It comes down, which
+ * only restores the cpuset, when anything is to run elsewhere: a lend, another home, a release. So a recall never
+ * waits for a cpuset, a lent CPU is inside the cpuset because no fence is up, and masks keep all other threads off it.
+ * What a fence adds: nothing in the cgroup gets out, whatever it does to its masks, and a service manager shows it.
  *
- * It also comes down for a process that came in from outside and shows the home as its mask: inside, all
- * masks do.
+ * It also comes down for a process that came in from outside and shows the home as its mask: inside, all masks do.
  *
- * Rejected: widening the cpuset by each lent CPU. Lends and recalls would wait for a service manager, and
- * after a crash every cpuset between home and machine would have to be known as ours.
+ * Rejected: widening the cpuset by each lent CPU. Lends and recalls would wait for a service manager, and after a
+ * crash every cpuset between home and machine would have to be known as ours.
  *
- * Plans know no fences: the probe shows the cpuset of a process as it would be without ours
- * (ProbeCallbacks.bound).
+ * Plans know no fences: the probe shows the cpuset of a process as it would be without ours (ProbeCallbacks.bound).
  *
  *     DOWN --raise--> RISING --as asked--> UP --lower--> FALLING --as it was--> DOWN
  *
- * Where cpusets are files, the states in between take no time. A service manager is asked without waiting,
- * and the files show the result. Every change is in the journal first (I3).
+ * Where cpusets are files, the states in between take no time. A service manager is asked without waiting, and the
+ * files show the result. Every change is in the journal first (I3).
  *
- * A memory fence (cpuset.mems) stands beside a CPU fence if the policy fixes its nodes (Mode=fixed) and names
- * the kind of fence. Writing cpuset.mems blocks until all pages elsewhere are moved, and a process whose
- * memory does not fit is OOM-killed sooner or later. So a memory fence is raised only when all memory is at
- * home, where it followed in small steps (act/mover/mover.h). It stays up during lends, and comes down with
- * the home.
+ * A memory fence (cpuset.mems) stands beside a CPU fence if the policy fixes its nodes (Mode=fixed) and names the kind
+ * of fence. Writing cpuset.mems blocks until all pages elsewhere are moved, and a process whose memory does not fit is
+ * OOM-killed sooner or later. So a memory fence is raised only when all memory is at home, where it followed in small
+ * steps (act/mover/mover.h). It stays up during lends, and comes down with the home.
  *
- * Before Linux 6.2 a change of the cpuset makes threads forget their masks. There a fence needs a policy that
- * names it, and its threads are not touched between a change and the next discovery. */
+ * Before Linux 6.2 a change of the cpuset makes threads forget their masks. There a fence needs a policy that names
+ * it, and its threads are not touched between a change and the next discovery. */
 
 #include "act/act.h"
 #include "act/journal/journal.h"

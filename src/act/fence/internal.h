@@ -116,8 +116,7 @@ bool fence_is_ours(const Fences *fences, const JournalFence *entry, hwloc_const_
 /* Whether `now` is what it was before us, at least in effect; and what to ask for first to get there. */
 bool fence_is_back(const Fences *fences, bool memory, hwloc_const_bitmap_t before, hwloc_const_bitmap_t now);
 hwloc_const_bitmap_t fence_way_down(const Fences *fences, bool memory, hwloc_const_bitmap_t before);
-/* Whether a cgroup below a fence that is down has these CPUs or nodes already, which could not be told from
- * ours. */
+/* Whether a cgroup below a fence that is down has these CPUs or nodes already, which could not be told from ours. */
 bool fence_is_taken_below(Fences *fences, const Fence *fence);
 /* Gives each cgroup below a restored one, now at `path`, its parent's set if it still has one of ours.
  * Returns how many may still have it: that takes a while, is refused, or cannot be seen. */

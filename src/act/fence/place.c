@@ -357,8 +357,7 @@ static int write_once(const FenceList *list, const char *path, hwloc_const_bitma
                                                          list->memory ? "cpuset.mems" : "cpuset.cpus", set);
 }
 
-/* Version 1 refuses offline CPUs (EINVAL). They were lost when they went offline, so the others are
- * written. */
+/* Version 1 refuses offline CPUs (EINVAL). They were lost when they went offline, so the others are written. */
 int fence_write(void *context, const char *path, hwloc_const_bitmap_t set)
 {
     const FenceList *list = context;

@@ -30,8 +30,7 @@ int fence_read(int root_fd, ActFenceKind kind, const char *path, const char *fil
 /* The CPUs that its cpuset leaves a process or thread. 0, -ENOENT if that is not known, or -errno. */
 int fence_cpuset(int root_fd, pid_t pid, hwloc_bitmap_t ret);
 
-/* The CPUs or memory nodes that a cgroup may use; empty if the controller is not enabled there. As
- * fence_read(). */
+/* The CPUs or memory nodes that a cgroup may use; empty if the controller is not enabled there. As fence_read(). */
 int fence_read_effective(int root_fd, ActFenceKind kind, const char *path, bool memory, hwloc_bitmap_t ret);
 
 /* The CPUs that the levels above leave a cgroup; all if unknown. 0 or -ENOMEM. */
@@ -64,8 +63,7 @@ bool fence_is_mounted(int root_fd, ActFenceKind kind);
 uint64_t fence_inode(int root_fd, ActFenceKind kind, const char *path);
 /* Whether the cgroup of the entry is gone and another one has its path. */
 bool fence_is_another(int root_fd, const JournalFence *entry);
-/* Where the cgroup of that number is now: at its path, or where somebody has renamed it to (PATH_MAX bytes).
- * Units, and cgroups of unknown number (0), are at their path. 0; -ENOENT: removed; -ENXIO: the hierarchy is
- * not visible, as in a mount namespace without it; -EAGAIN: others are renamed or removed too often to tell;
- * or another -errno. */
+/* Where the cgroup of that number is now: at its path, or where somebody has renamed it to (PATH_MAX bytes). Units,
+ * and cgroups of unknown number (0), are at their path. 0; -ENOENT: removed; -ENXIO: the hierarchy is not visible, as
+ * in a mount namespace without it; -EAGAIN: others are renamed or removed too often to tell; or another -errno. */
 int fence_where(int root_fd, ActFenceKind kind, const char *path, uint64_t inode, char *ret);

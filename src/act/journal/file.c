@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* There is no fsync(2) here. The journal must outlive this process, not the machine: it lies on a tmpfs
- * (/run), and a crash of the machine ends every task that it describes. The next process reads whatever
- * write(2) has accepted.
+/* There is no fsync(2) here. The journal must outlive this process, not the machine: it lies on a tmpfs (/run), and a
+ * crash of the machine ends every task that it describes. The next process reads whatever write(2) has accepted.
  *
- * A record is written with one call. If only part of it finds space, that part is cut off again. If even that
- * fails, the tail stays until it is cut off before the next append; a reader drops a last line without an
- * end.
+ * A record is written with one call. If only part of it finds space, that part is cut off again. If even that fails,
+ * the tail stays until it is cut off before the next append; a reader drops a last line without an end.
  *
  * A damaged journal is put aside in four steps, and a crash may follow each:
  *
  *   write journal.new --> unlink journal.corrupt --> link journal as journal.corrupt --> rename journal.new to journal
  *
- * Until the rename the damaged journal is the journal, and the next start begins anew: it unlinks a
- * journal.new, and the second name of the journal, which may have only one. */
+ * Until the rename the damaged journal is the journal, and the next start begins anew: it unlinks a journal.new, and
+ * the second name of the journal, which may have only one. */
 
 #include "act/journal/file.h"
 

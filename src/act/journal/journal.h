@@ -81,8 +81,7 @@ typedef struct JournalStranger {
     uint64_t start_ticks;
 } JournalStranger;
 
-/* Limits what a user who pins many processes can make the journal hold. Further ones are judged again at the
- * stop. */
+/* Limits what a user who pins many processes can make the journal hold. Further ones are judged again at the stop. */
 #define JOURNAL_STRANGERS_MAX 4096U
 
 /* A cgroup whose cpuset was changed (act/fence/fence.h). */
@@ -146,8 +145,7 @@ typedef struct JournalChange {
     size_t n_own;
 } JournalChange;
 
-/* Records what is not recorded yet. 0, -ENOMEM, or another -errno of the file; then the change must not be
- * made. */
+/* Records what is not recorded yet. 0, -ENOMEM, or another -errno of the file; then the change must not be made. */
 int journal_note_change(Journal *journal, const JournalChange *change);
 /* Records that the thread of the last passage is wide again. */
 int journal_note_settled(Journal *journal);

@@ -37,8 +37,7 @@ typedef struct JournalFenced {
 /* Writes one line from the value of its kind. */
 void journal_text_write(FILE *out, JournalLine line, const void *value);
 
-/* Takes in whole lines just made by this program, without a header. 0, or -ENOMEM with some perhaps taken
- * in. */
+/* Takes in whole lines just made by this program, without a header. 0, or -ENOMEM with some perhaps taken in. */
 int journal_text_take(Journal *journal, const char *text, size_t len);
 
 /* Of journal.c: takes one in at its place. 0 or -ENOMEM. */

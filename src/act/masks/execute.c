@@ -2,15 +2,14 @@
 
 /* Carries out one action after another: look, journal, change.
  *
- * Between the decision and this moment, the task may have exited, its user may have pinned it, or its process
- * may have started threads. So the mask of every thread is read again and replaced only if it is the mask
- * that the plan expected (`from`) or one that the journal says is ours. A process gets its home in passes
- * over its threads: a thread created during a pass may inherit the old mask from a creator not yet reached,
- * and the next pass finds it.
+ * Between the decision and this moment, the task may have exited, its user may have pinned it, or its process may have
+ * started threads. So the mask of every thread is read again and replaced only if it is the mask that the plan
+ * expected (`from`) or one that the journal says is ours. A process gets its home in passes over its threads: a thread
+ * created during a pass may inherit the old mask from a creator not yet reached, and the next pass finds it.
  *
- * The kernel cuts the requested mask by the thread's cpuset. If the cpuset became narrower since the plan was
- * made, the result would be a mask that is not in the journal and looks like a user's. So it is taken back,
- * and the action counts as refused. */
+ * The kernel cuts the requested mask by the thread's cpuset. If the cpuset became narrower since the plan was made,
+ * the result would be a mask that is not in the journal and looks like a user's. So it is taken back, and the action
+ * counts as refused. */
 
 #include "act/masks/execute.h"
 #include "act/masks/passage.h"
@@ -156,9 +155,8 @@ static int look_without_fence(Work *work, TaskKey task)
     return act_mask_same(act, work->have, work->action->to) ? 0 : PLAN_OUTCOME_RETRY;
 }
 
-/* Enters a process that does have that mask: a member with few ties left to its ancestors, or one whose user
- * chose the mask (pins.c). Returns 0, -errno, or PLAN_OUTCOME_RETRY if processes that would tell are
- * exiting. */
+/* Enters a process that does have that mask: a member with few ties left to its ancestors, or one whose user chose the
+ * mask (pins.c). Returns 0, -errno, or PLAN_OUTCOME_RETRY if processes that would tell are exiting. */
 static int enter_member(Work *work, TaskKey task)
 {
     const Lineage ask = {.member = true};
@@ -355,8 +353,7 @@ static bool enters_passage(Work *work, JournalPassage *ret)
            passage_begin(work->act, &work->process, action->subject, action->cpu, ret) == 0;
 }
 
-/* The thread already has the right mask; only its CPU changes. The CPU that the plan knows may be a second
- * old. */
+/* The thread already has the right mask; only its CPU changes. The CPU that the plan knows may be a second old. */
 static int push(Work *work)
 {
     Act *act = work->act;

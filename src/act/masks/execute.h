@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the files that carry out an action share. Functions that return an outcome return a PlanOutcome or
- * -ENOMEM. */
+/* What the files that carry out an action share. Functions that return an outcome return a PlanOutcome or -ENOMEM. */
 
 #include "act/internal.h"
 
@@ -26,9 +25,8 @@ typedef struct Tally {
 /* Maps a result of ActOps to an outcome. */
 int execute_outcome(int r);
 
-/* Finds out what the journal knows of the process, and enters a process that has inherited or already has its
- * mask. *ret_ours: whether work->have is a mask of ours; never in a dry run. Returns 0, -ENOMEM, or a
- * PlanOutcome. */
+/* Finds out what the journal knows of the process, and enters a process that has inherited or already has its mask.
+ * *ret_ours: whether work->have is a mask of ours; never in a dry run. Returns 0, -ENOMEM, or a PlanOutcome. */
 int execute_look_up(Work *work, TaskKey task, bool *ret_ours);
 
 /* The same, but first reads that mask. */

@@ -19,9 +19,8 @@ bool act_mask_same(Act *act, hwloc_const_bitmap_t a, hwloc_const_bitmap_t b)
     return hwloc_bitmap_xor(act->scratch, a, b) == 0 && !hwloc_bitmap_intersects(act->scratch, act->online);
 }
 
-/* The mask of a forced migration is a single CPU, which a user may choose too. So it is ours only on the
- * thread that is being moved and on tasks created since then. Start times are cut to whole ticks, hence the
- * tolerance of one. */
+/* The mask of a forced migration is a single CPU, which a user may choose too. So it is ours only on the thread that
+ * is being moved and on tasks created since then. Start times are cut to whole ticks, hence the tolerance of one. */
 static bool from_passage(const JournalPassage *passage, TaskKey task, hwloc_const_bitmap_t mask)
 {
     if (hwloc_bitmap_weight(mask) != 1 || hwloc_bitmap_first(mask) != passage->cpu.i)

@@ -303,8 +303,7 @@ static int affinity_walk_threads(void *context, ActThreadWalk *walk)
     return r;
 }
 
-/* An exiting process creates no more children, and where hundreds of tasks share a CPU, exiting may take
- * seconds. */
+/* An exiting process creates no more children, and where hundreds of tasks share a CPU, exiting may take seconds. */
 static ActProcess from_stat(pid_t pid, const ProcStat *stat)
 {
     bool ended = stat->state == 'Z' || stat->state == 'X' || (stat->flags & PROCSTAT_FLAG_EXITING) != 0;

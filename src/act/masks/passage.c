@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A thread whose mask gains an idle CPU stays where it is; it may be long before the kernel's balancer moves
- * it. So the thread is first narrowed to that CPU, which moves it at once, and then widened. There are some
- * microseconds between the two calls (more if the daemon is preempted there). A fork or clone in between
- * copies the narrow mask; with a program that forks 5,000 times a second, this happens in about one of twenty
- * lends. Such a child would be stuck on one CPU and would look pinned by its user.
+/* A thread whose mask gains an idle CPU stays where it is; it may be long before the kernel's balancer moves it. So
+ * the thread is first narrowed to that CPU, which moves it at once, and then widened. There are some microseconds
+ * between the two calls (more if the daemon is preempted there). A fork or clone in between copies the narrow mask;
+ * with a program that forks 5,000 times a second, this happens in about one of twenty lends. Such a child would be
+ * stuck on one CPU and would look pinned by its user.
  *
  *   narrow {cpu}        wide again               next tick, 20 ms later or more
  *   ----+-------------------+----------------------------+------------------->
  *   "narrow last=L" first   "settled"                    tasks L+1..M are looked at: "checked"
  *
- * PIDs are allocated in ascending order, so every task created since then has a number after the last one
- * allocated before. The check waits for two clock ticks, because a child copies the mask some time before it
- * gets its number. The check is cheap: a dead number costs one failed open, and a busy machine allocates some
- * hundred numbers between two ticks of the daemon.
+ * PIDs are allocated in ascending order, so every task created since then has a number after the last one allocated
+ * before. The check waits for two clock ticks, because a child copies the mask some time before it gets its number.
+ * The check is cheap: a dead number costs one failed open, and a busy machine allocates some hundred numbers between
+ * two ticks of the daemon.
  *
- * After a crash in between, the journal lines tell the next process what to look for; see act_mask_ours().
- * Where a container fakes /proc/loadavg, the wrong numbers are checked, and such a child keeps its single
- * CPU. */
+ * After a crash in between, the journal lines tell the next process what to look for; see act_mask_ours(). Where a
+ * container fakes /proc/loadavg, the wrong numbers are checked, and such a child keeps its single CPU. */
 
 #include "act/masks/passage.h"
 #include "base/parse.h"

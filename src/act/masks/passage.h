@@ -10,8 +10,7 @@
  * children created from now on cannot be recognized, and the thread must not be narrowed. */
 int passage_begin(Act *act, const ActProcess *process, TaskKey task, CpuIx cpu, JournalPassage *ret);
 
-/* To be called after the change: the thread is wide again, unless it could be neither widened nor
- * restored. */
+/* To be called after the change: the thread is wide again, unless it could be neither widened nor restored. */
 void passage_end(Act *act, TaskKey task, CpuIx cpu);
 
 /* Checks the tasks created since the forced migrations of earlier ticks, and widens those that inherited the

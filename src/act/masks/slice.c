@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Placing a process of a hundred thousand threads takes seconds, in which other processes would wait for a
- * tick and clients for an answer. So each tick does as much as it has time for. The rest is not recorded
- * here: the World knows which threads have the wrong mask, so the next plan has the same action again, or
- * another one if that is right by then. A stop, a release or a crash in between finds in the journal exactly
- * what was done so far.
+/* Placing a process of a hundred thousand threads takes seconds, in which other processes would wait for a tick and
+ * clients for an answer. So each tick does as much as it has time for. The rest is not recorded here: the World knows
+ * which threads have the wrong mask, so the next plan has the same action again, or another one if that is right by
+ * then. A stop, a release or a crash in between finds in the journal exactly what was done so far.
  *
- * The threads come from the World and not from the task directory, because listing that takes longer than a
- * tick, and the next discovery brings the threads created in the meantime. Large processes share a slice, so
- * that one that creates threads as fast as they are placed does not delay the others. A thread that fails is
- * not the first to be tried the next time.
+ * The threads come from the World and not from the task directory, because listing that takes longer than a tick, and
+ * the next discovery brings the threads created in the meantime. Large processes share a slice, so that one that
+ * creates threads as fast as they are placed does not delay the others. A thread that fails is not the first to be
+ * tried the next time.
  *
- * Example: 25,000 threads, 70 us each. A slice of 30 ms handles 430 of them, so placing all takes 58 ticks,
- * six seconds at FastTickSec=100ms. */
+ * Example: 25,000 threads, 70 us each. A slice of 30 ms handles 430 of them, so placing all takes 58 ticks, six
+ * seconds at FastTickSec=100ms. */
 
 #include "act/masks/slice.h"
 
@@ -134,8 +133,7 @@ int slice_threads(Act *act, const SliceThreads *threads, size_t *n)
 
         if (!is_meant(threads->action, task))
             continue;
-        /* At least one thread, however short the share; otherwise a slow machine would never get anything
-         * done. */
+        /* At least one thread, however short the share; otherwise a slow machine would never get anything done. */
         if (slice->n_threads >= share.n_threads || (began && time_now_usec() >= share.until_usec)) {
             slice_leave(act);
             return 1;

@@ -43,21 +43,20 @@
  * returns. */
 #define MOVER_HANGING_MAX 32U
 
-/* Most threads that move to one node. A node gets half as many as it has CPUs, but two if it has two; twice
- * as many, every second one on other nodes, when those help. More would take memory bandwidth, or CPUs, from
- * the target itself.
+/* Most threads that move to one node. A node gets half as many as it has CPUs, but two if it has two; twice as many,
+ * every second one on other nodes, when those help. More would take memory bandwidth, or CPUs, from the target itself.
  *
- * A second thread can help because a thread also waits, at least for a CPU when the target is busy; what else
- * it waits for in a call was not measured. Times with two threads and with one, in an emulated machine with
- * two CPUs per node, on a busy host:
+ * A second thread can help because a thread also waits, at least for a CPU when the target is busy; what else it waits
+ * for in a call was not measured. Times with two threads and with one, in an emulated machine with two CPUs per node,
+ * on a busy host:
  *
  *                                                 32 MB           256 MB
  *     huge pages, target writing on all CPUs    0.45, 0.65 s    2.3, 3.1 s      medians of six
  *     huge pages, target asleep                 80, 75 ms       0.60, 0.61 s    medians of four
  *     small pages, target asleep                0.39, 0.39 s    4.3, 2.3 s
  *
- * While the target wrote, the longest call took as long with two threads as with one. For small pages a second
- * thread only adds contention. */
+ * While the target wrote, the longest call took as long with two threads as with one. For small pages a second thread
+ * only adds contention. */
 #define MOVER_LANES_MAX 4U
 
 /* With this many threads, hung ones included, a node gets only one; TasksMax= of the service leaves room for

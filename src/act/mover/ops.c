@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* move_pages(2) and migrate_pages(2) take a bare PID, and PIDs are reused, so a pidfd is held. If it shows
- * the process alive before and after a call, the call was about that process: a PID is not reused while its
- * process lives.
+/* move_pages(2) and migrate_pages(2) take a bare PID, and PIDs are reused, so a pidfd is held. If it shows the process
+ * alive before and after a call, the call was about that process: a PID is not reused while its process lives.
  *
- * migrate_pages(2) also moves pages that others map if the caller has CAP_SYS_NICE, which a daemon that
- * places threads has. The C library of every process would then follow whichever small process moved last,
- * and memory would leave the target's cpuset. So the thread drops that capability for the call. */
+ * migrate_pages(2) also moves pages that others map if the caller has CAP_SYS_NICE, which a daemon that places threads
+ * has. The C library of every process would then follow whichever small process moved last, and memory would leave the
+ * target's cpuset. So the thread drops that capability for the call. */
 
 #include "act/mover/ops.h"
 

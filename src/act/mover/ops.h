@@ -22,13 +22,11 @@ typedef struct MoverOps {
     /* Reads a file that may have megabytes, as lines_read() does: several threads read the same file at a
      * time, and keep none of it. */
     int (*read_lines)(void *context, const char *path, LinesAdd add, void *userdata);
-    /* move_pages(2). `nodes` NULL queries where the pages are. `shared`: also move pages that others map.
-     * Returns 0, -errno or, when moving, a number above 0 if some pages were not moved and not all of
-     * `status` was written. */
+    /* move_pages(2). `nodes` NULL queries where the pages are. `shared`: also move pages that others map. Returns 0,
+     * -errno or, when moving, a number above 0 if some pages were not moved and not all of `status` was written. */
     long (*move_pages)(void *context, pid_t pid, size_t n, void **pages, const int *nodes, int *status,
                        bool shared);
-    /* migrate_pages(2), only of memory that nobody else maps. Returns the number of pages not moved, or
-     * -errno. */
+    /* migrate_pages(2), only of memory that nobody else maps. Returns the number of pages not moved, or -errno. */
     long (*migrate_pages)(void *context, pid_t pid, hwloc_const_bitmap_t from_os, uint32_t to_os);
     /* Set the CPUs and the nice value of the calling thread. */
     int (*set_cpus)(void *context, hwloc_const_bitmap_t cpus);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* How much memory may still be moved to a node (P19, OOM guard). Source: migrate_balanced_pgdat() of Linux
- * and "OOM-aware page migration" of numa/core v18, restated: pages are moved only into memory that is free
- * above the high watermark, so that moving wakes no reclaim. In addition, a share of the node is kept
- * free. */
+/* How much memory may still be moved to a node (P19, OOM guard). Source: migrate_balanced_pgdat() of Linux and
+ * "OOM-aware page migration" of numa/core v18, restated: pages are moved only into memory that is free above the high
+ * watermark, so that moving wakes no reclaim. In addition, a share of the node is kept free. */
 
 #include "base/util.h"
 #include "kernel/node-memory.h"

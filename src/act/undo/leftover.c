@@ -20,8 +20,7 @@ static bool carries(Act *act, const JournalProcess *entry, TaskKey task, hwloc_c
            act_mask_ours(act, entry, task, have);
 }
 
-/* Of one process, in the journal (`entry`) or perhaps born of one that is. Unreadable threads are not
- * counted. */
+/* Of one process, in the journal (`entry`) or perhaps born of one that is. Unreadable threads are not counted. */
 static void count_threads(Count *count, const Lineage *lineage, const ActProcess *process,
                           const JournalProcess *entry)
 {

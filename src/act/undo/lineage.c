@@ -176,9 +176,8 @@ static bool find_orphan(Question *q, const ActProcess *process, ActProcess *ret)
     ActProcess child = *process, parent;
 
     for (unsigned i = 0; i < GENERATIONS_MAX; i++) {
-        /* A child whose parent is missing, has ended or is ending is about to be adopted. A task that reuses
-         * the parent's PID is not its parent. An ending process has lost its group and session; its children
-         * have not. */
+        /* A child whose parent is missing, has ended or is ending is about to be adopted. A task that reuses the
+         * parent's PID is not its parent. An ending process has lost its group and session; its children have not. */
         if (child.parent <= 0 || !find_process(q, child.parent, &parent) || parent.ended ||
             parent.session < 0 || parent.start_ticks > child.start_ticks ||
             may_be_adopted(q, &child, &parent)) {

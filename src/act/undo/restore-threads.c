@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Restores the threads of one process, in passes until one finds nothing: a thread with our mask can hand it
- * on. */
+/* Restores the threads of one process, in passes until one finds nothing: a thread with our mask can hand it on. */
 
 #include "act/internal.h"
 #include "base/parse.h"
 
-/* Whether it still shows the mask in restore->have: its cpuset leaves neither some of ours nor all of the
- * original. */
+/* Whether it still shows the mask in restore->have: its cpuset leaves neither some of ours nor all of the original. */
 static bool shows_the_same(Restore *restore, TaskKey task)
 {
     CLEANUP_BITMAP hwloc_bitmap_t now = hwloc_bitmap_alloc();

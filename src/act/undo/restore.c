@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A restore goes the way the masks went: first the threads of journalled processes, then the processes born
- * of these, which inherited a mask unrecorded (act/undo/lineage.h). Both go in passes until one finds
- * nothing: a thread that still has our mask can hand it on.
+/* A restore goes the way the masks went: first the threads of journalled processes, then the processes born of these,
+ * which inherited a mask unrecorded (act/undo/lineage.h). Both go in passes until one finds nothing: a thread that
+ * still has our mask can hand it on.
  *
- * A chain of processes, each of which forks its successor and exits, keeps our mask until one is caught
- * between two of our system calls. With fifty runnable tasks per CPU it is not their speed that makes this
- * hard but our turn: they mostly wait, and so does the daemon. At the highest priority a pass over a thousand
- * processes takes milliseconds instead of seconds, and few of them run meanwhile. The restore keeps it until
- * its end.
+ * A chain of processes, each of which forks its successor and exits, keeps our mask until one is caught between two of
+ * our system calls. With fifty runnable tasks per CPU it is not their speed that makes this hard but our turn: they
+ * mostly wait, and so does the daemon. At the highest priority a pass over a thousand processes takes milliseconds
+ * instead of seconds, and few of them run meanwhile. The restore keeps it until its end.
  *
- * Only a mask that is exactly one of ours is replaced. A thread that its user pinned meanwhile keeps its
- * mask. A thread born under our mask gets its process's original, although its creator may have had
- * another. */
+ * Only a mask that is exactly one of ours is replaced. A thread that its user pinned meanwhile keeps its mask. A
+ * thread born under our mask gets its process's original, although its creator may have had another. */
 
 #include "act/internal.h"
 #include "act/undo/lineage.h"

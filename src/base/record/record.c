@@ -391,8 +391,7 @@ static int read_value(RecordReader *reader, const RecordField *field, const Reco
     }
 }
 
-/* Starts at `hint`, because text written from the same table has its order. Returns `n` if there is no
- * `key`. */
+/* Starts at `hint`, because text written from the same table has its order. Returns `n` if there is no `key`. */
 static size_t find_field(const RecordField *fields, size_t n, const char *key, size_t hint)
 {
     for (size_t i = 0; i < n; i++) {

@@ -73,8 +73,7 @@ typedef struct RecordReader {
     char *error;      /* "line N: expected ..." */
 } RecordReader;
 
-/* Copies the text; no line is read yet. Returns 0, -EINVAL (too large, or a NUL byte; see `error`) or
- * -ENOMEM. */
+/* Copies the text; no line is read yet. Returns 0, -EINVAL (too large, or a NUL byte; see `error`) or -ENOMEM. */
 int record_reader_init(RecordReader *reader, const char *text, size_t len);
 void record_reader_done(RecordReader *reader);
 

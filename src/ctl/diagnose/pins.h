@@ -5,10 +5,9 @@
 
 #include <sys/types.h>
 
-/* Finds where the CPU mask of a thread was set. Masks are inherited, so it was set by the oldest ancestor
- * with the same mask (or the process itself), or by what started that. *ret_comm is its name, malloc'd.
- * Returns its PID, 0 when the main thread has another mask, so that the process has set this one itself, or
- * -errno. */
+/* Finds where the CPU mask of a thread was set. Masks are inherited, so it was set by the oldest ancestor with the
+ * same mask (or the process itself), or by what started that. *ret_comm is its name, malloc'd. Returns its PID, 0 when
+ * the main thread has another mask, so that the process has set this one itself, or -errno. */
 pid_t pins_origin(pid_t pid, pid_t tid, char **ret_comm);
 
 /* The highest control group at or above `cgroup` with the same CPUs, malloc'd: its limit applies to all

@@ -56,8 +56,7 @@ static bool runs_elsewhere(const Watch *w, const SurveyFinding *finding, const c
     return there * 2 < finding->facts.run;
 }
 
-/* Bytes bound to nodes on which it hardly runs. A line that does not fit `line` is cut: its path may be
- * longer. */
+/* Bytes bound to nodes on which it hardly runs. A line that does not fit `line` is cut: its path may be longer. */
 static uint64_t bound_bytes(const Watch *w, const SurveyFinding *finding)
 {
     char path[64], line[NUMA_MAPS_LINE];

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The share of local accesses has bounds that hold whichever thread uses which part of the memory. With the
- * shares r of run time and m of memory by node, at most the sum of min(r, m) is local (each node's threads
- * use the memory there), at least the sum of max(0, r + m - 1) (they use all other memory first), and the sum
- * of r x m if all memory is used evenly. As far as memory is its own, a thread that ran on several nodes was
- * local at most while on one of them. This tells threads that wander from threads that stay beside their own
- * memory.
+/* The share of local accesses has bounds that hold whichever thread uses which part of the memory. With the shares r
+ * of run time and m of memory by node, at most the sum of min(r, m) is local (each node's threads use the memory
+ * there), at least the sum of max(0, r + m - 1) (they use all other memory first), and the sum of r x m if all memory
+ * is used evenly. As far as memory is its own, a thread that ran on several nodes was local at most while on one of
+ * them. This tells threads that wander from threads that stay beside their own memory.
  *
- * The gain is bounded by the distances in the firmware's tables: if all of the time were accesses, it would
- * shrink like the mean distance, from now to the best place. No program only accesses memory, so the gain is
- * "at most". */
+ * The gain is bounded by the distances in the firmware's tables: if all of the time were accesses, it would shrink
+ * like the mean distance, from now to the best place. No program only accesses memory, so the gain is "at most". */
 
 #include "ctl/diagnose/verdict.h"
 
@@ -133,8 +131,7 @@ static void sum_up(const DiagnoseFacts *facts, Shares *ret)
     }
 }
 
-/* Mean distance of accesses from the nodes it runs on to the nodes of its memory, if all memory is used
- * evenly. */
+/* Mean distance of accesses from the nodes it runs on to the nodes of its memory, if all memory is used evenly. */
 static double mean_distance(const DiagnoseFacts *facts, const Shares *shares)
 {
     const Topology *topology = facts->topology;
@@ -241,8 +238,7 @@ static DiagnoseVerdict judge_distance(const DiagnoseFacts *facts, const Shares *
 
     if (MIN(ret->local, ret->local_least + BETTER_PERMILLE) >= LOCAL_PERMILLE)
         return DIAGNOSE_LOCAL;
-    /* It runs on several nodes and needs more CPU time than one node has, but nearly all of its memory is on
-     * one. */
+    /* It runs on several nodes and needs more CPU time than one node has, but nearly all of its memory is on one. */
     if (shares->memory_most * 1000.0 >= MOST_PERMILLE && shares->run_most * 1000.0 < MOST_PERMILLE &&
         facts->run + facts->wait > room) {
         /* On this many nodes it would have the bandwidth of each. */

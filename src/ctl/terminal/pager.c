@@ -10,8 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Exits when all fits the screen, shows colours, cuts long lines, and leaves what was seen on the
- * terminal. */
+/* Exits when all fits the screen, shows colours, cuts long lines, and leaves what was seen on the terminal. */
 #define LESS_OPTIONS "FRSXMK"
 
 /* The first that is set, or NULL. */
@@ -22,8 +21,7 @@ static const char *chosen_pager(void)
     return own ? own : getenv("PAGER");
 }
 
-/* Whether the user acts as somebody else and may not be meant to have that user's shell, which pagers
- * offer. */
+/* Whether the user acts as somebody else and may not be meant to have that user's shell, which pagers offer. */
 static bool is_lent(void)
 {
     return getenv("SUDO_UID") || getenv("DOAS_USER") || getenv("PKEXEC_UID");

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* libsmartcols draws. Its own escaping is off, because it passes direction overrides and escapes the
- * backslash of \xNN, which unit names contain. Its nowrap mode would cut a cell anywhere at the edge of a
- * terminal, and half a number reads as another one. So columns that do not fit are left out whole, from the
- * right, and counted below. */
+/* libsmartcols draws. Its own escaping is off, because it passes direction overrides and escapes the backslash of
+ * \xNN, which unit names contain. Its nowrap mode would cut a cell anywhere at the edge of a terminal, and half a
+ * number reads as another one. So columns that do not fit are left out whole, from the right, and counted below. */
 
 #include "ctl/terminal/table.h"
 
@@ -24,8 +23,7 @@ struct Table {
     bool failed; /* out of memory in some cell */
 };
 
-/* Before version 2.40 the library leaves room even for titles it does not draw, so without legend they are
- * empty. */
+/* Before version 2.40 the library leaves room even for titles it does not draw, so without legend they are empty. */
 static int add_column(Table *table, const TableColumn *column)
 {
     CLEANUP_FREE char *title = text_printable(table->options->legend ? column->title : "");

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A table of text. Cells are made printable; a column is as wide as its widest cell, or as the terminal
- * allows. */
+/* A table of text. Cells are made printable; a column is as wide as its widest cell, or as the terminal allows. */
 
 #include "ctl/ctl.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* From top to bottom: two lines about the daemon, a line for each node with a letter for each of its CPUs,
- * workloads, the last actions, the keys. A terminal of 24 lines has room for some of each; the rest is
- * counted. */
+/* From top to bottom: two lines about the daemon, a line for each node with a letter for each of its CPUs, workloads,
+ * the last actions, the keys. A terminal of 24 lines has room for some of each; the rest is counted. */
 
 #include "ctl/top/draw.h"
 

@@ -103,10 +103,9 @@ static int key_of_curses(wint_t c)
     return SCREEN_KEY_NONE; /* also when the terminal was resized */
 }
 
-/* Reads on after an ESC for which curses knows no key: a terminal may send other sequences than its
- * description says, such as ESC [ A for ESC O A. A whole sequence is consumed and means nothing. ESC [ is
- * followed by bytes up to one from @ to ~ (ECMA-48, 5.4), ESC O by one byte. ESC with anything else is a key
- * pressed with Alt. */
+/* Reads on after an ESC for which curses knows no key: a terminal may send other sequences than its description says,
+ * such as ESC [ A for ESC O A. A whole sequence is consumed and means nothing. ESC [ is followed by bytes up to one
+ * from @ to ~ (ECMA-48, 5.4), ESC O by one byte. ESC with anything else is a key pressed with Alt. */
 static int key_of_sequence(void)
 {
     wint_t c = 0;

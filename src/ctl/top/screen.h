@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The terminal, by ncurses: with colours if it has them and NO_COLOR is not set, else with bold, dim and
- * reverse. */
+/* The terminal, by ncurses: with colours if it has them and NO_COLOR is not set, else with bold, dim and reverse. */
 
 #include "ctl/top/frame.h"
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the daemon reports about itself, the machine and its workloads at one instant, as `top` shows it.
- * Small, because ten minutes of snapshots are kept: foreign text is cut, and numbers have the precision
- * shown. */
+/* What the daemon reports about itself, the machine and its workloads at one instant, as `top` shows it. Small,
+ * because ten minutes of snapshots are kept: foreign text is cut, and numbers have the precision shown. */
 
 #include "ctl/client.h"
 #include "policy/policy.h"
@@ -70,8 +69,7 @@ typedef struct TopSnapshot {
 TopSnapshot *top_snapshot_free(TopSnapshot *snapshot);
 DEFINE_CLEANUP(TopSnapshot *, top_snapshot_free)
 
-/* Data that hardly ever changes, read again when it did. Zeroed by the caller, who also releases the
- * members. */
+/* Data that hardly ever changes, read again when it did. Zeroed by the caller, who also releases the members. */
 typedef struct TopMachine {
     json_object *topology;
     int64_t n_reloads;

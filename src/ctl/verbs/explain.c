@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* explain: everything known about why one process or workload is placed as it is, in sentences with the
- * numbers that decided. The daemon decides what is known; this file orders it from the subject to its
- * history. */
+/* explain: everything known about why one process or workload is placed as it is, in sentences with the numbers that
+ * decided. The daemon decides what is known; this file orders it from the subject to its history. */
 
 #include "base/human.h"
 #include "ctl/client.h"

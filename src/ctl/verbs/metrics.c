@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* metrics: the daemon's counters for Prometheus and the like. Samples are collected as JSON, family by
- * family, and written in one of three forms: OpenMetrics, the older text that node_exporter reads from files,
- * or JSON.
+/* metrics: the daemon's counters for Prometheus and the like. Samples are collected as JSON, family by family, and
+ * written in one of three forms: OpenMetrics, the older text that node_exporter reads from files, or JSON.
  *
- * Names follow Prometheus: base units, one unit per name, counters end in _total. There are about a hundred
- * samples, a dozen for each workload, and one for each node where a workload has memory. The number of
- * policies bounds them. */
+ * Names follow Prometheus: base units, one unit per name, counters end in _total. There are about a hundred samples, a
+ * dozen for each workload, and one for each node where a workload has memory. The number of policies bounds them. */
 
 #include "ctl/verbs/metrics.h"
 

@@ -4,10 +4,9 @@
  *
  *   ask the daemon to take this process --> it answers when it has placed it --> memory policy --> execve(2)
  *
- * The process keeps its PID and start time through execve(2), so the command is placed from its first
- * instruction on. The daemon confines the CPUs: it knows the home, has it in its undo journal, and may be
- * told not to. Only with --no-daemon is that done here, with the nodes that the policy names, and nothing
- * undoes it. */
+ * The process keeps its PID and start time through execve(2), so the command is placed from its first instruction on.
+ * The daemon confines the CPUs: it knows the home, has it in its undo journal, and may be told not to. Only with
+ * --no-daemon is that done here, with the nodes that the policy names, and nothing undoes it. */
 
 #include "base/parse.h"
 #include "base/time.h"

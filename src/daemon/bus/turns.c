@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* With a thousand connections, sd-event would collect all ready ones before each message, and ticks would
- * wait for a message of each. So clients have an epoll set of their own, one descriptor to the event loop,
- * and a queue:
+/* With a thousand connections, sd-event would collect all ready ones before each message, and ticks would wait for a
+ * message of each. So clients have an epoll set of their own, one descriptor to the event loop, and a queue:
  *
  *   socket ready --> end of the queue --> served one message --> more to do: end of the queue
  *                                                            --> nothing: until the socket is ready again
  *
- * Every client's next message comes before any client's second. When the budget is used up, the loop does
- * everything else; a timer that is always due brings it back. Sockets are watched for edges: a client that
- * was served until there was nothing left has seen all its data. */
+ * Every client's next message comes before any client's second. When the budget is used up, the loop does everything
+ * else; a timer that is always due brings it back. Sockets are watched for edges: a client that was served until there
+ * was nothing left has seen all its data. */
 
 #include "daemon/bus/turns.h"
 

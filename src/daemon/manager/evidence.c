@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Which processes are sampled to find which thread uses which memory, by which evidence, and what follows. The
- * threads of a crew make the rounds and signal news through a descriptor. Slow ticks decide for which processes
- * sampling starts or stops; so do ticks in which homes changed, or a process was met that is to be sampled at once
+/* Which processes are sampled to find which thread uses which memory, by which evidence, and what follows. The threads
+ * of a crew make the rounds and signal news through a descriptor. Slow ticks decide for which processes sampling
+ * starts or stops; so do ticks in which homes changed, or a process was met that is to be sampled at once
  * (memory_watch_begins_early()).
  *
  *     slow tick --> which to sample --> crew --> rounds --> news --> World, requests
  *         ^                                                  |
  *         `---- more threads could be given a node ----------'
  *
- * A process is sampled if it has several nodes to live on, so that its threads have a choice, or is likely to get
- * them all, or is to get its first home and its memory lies on several. If the home is one node, all memory goes
- * there, whichever thread uses it; it is sampled only if its threads press on that node, unless they share what
- * they use.
+ * A process is sampled if it has several nodes to live on, so that its threads have a choice, or is likely to get them
+ * all, or is to get its first home and its memory lies on several. If the home is one node, all memory goes there,
+ * whichever thread uses it; it is sampled only if its threads press on that node, unless they share what they use.
  *
  * Sampling changes a process (its pages are protected), so it is done only where changes are permitted (I11). */
 

@@ -258,8 +258,7 @@ int manager_neighbours_look(Manager *manager, uint64_t now_usec);
 void manager_tell(Manager *manager, BusTell tell, void *userdata);
 struct ObjectViews *object_views_free(struct ObjectViews *views);
 
-/* manager/remember.c: ring, log, signals and counters. The first also needs manager->outcomes. Return 0 or
- * -ENOMEM. */
+/* manager/remember.c: ring, log, signals and counters. The first also needs manager->outcomes. Return 0 or -ENOMEM. */
 int manager_remember_actions(Manager *manager, const Plan *plan);
 int manager_remember_refusals(Manager *manager, const Plan *plan);
 /* The same of what would_compute() found. */

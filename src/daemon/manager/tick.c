@@ -22,8 +22,7 @@
 #define ASLEEP_PERMILLE 10U
 
 #ifndef NDEBUG
-/* A plan that breaks an invariant must not be carried out; in a debug build that is a bug to be shown at
- * once. */
+/* A plan that breaks an invariant must not be carried out; in a debug build that is a bug to be shown at once. */
 static bool plan_is_sound(Manager *manager, const PlanLimits *limits)
 {
     CLEANUP_FREE char *what = NULL;

@@ -4,22 +4,21 @@
  *
  *   a start:  locks --> journal --> put back --> configuration, policies --> place
  *
- * The journal says whether the earlier daemon crashed, or stopped and wants its placements to stay
- * (KeepOnStop=). After a crash they are put back before the configuration and the policies are read: an
- * invalid file, DryRun=yes, or policies that only observe are no reason to keep masks of a dead daemon.
- * Placements that are to stay do so until a daemon starts that places; a start that fails at an invalid file
- * leaves them.
+ * The journal says whether the earlier daemon crashed, or stopped and wants its placements to stay (KeepOnStop=).
+ * After a crash they are put back before the configuration and the policies are read: an invalid file, DryRun=yes, or
+ * policies that only observe are no reason to keep masks of a dead daemon. Placements that are to stay do so until a
+ * daemon starts that places; a start that fails at an invalid file leaves them.
  *
- * A daemon that may not change anything, by its command line or for want of rights, puts nothing back. It
- * counts the leftovers, reports them, and says how to put them back.
+ * A daemon that may not change anything, by its command line or for want of rights, puts nothing back. It counts the
+ * leftovers, reports them, and says how to put them back.
  *
- * There is one lock for a runtime directory, and one for the host: two daemons with different directories
- * would take each other's masks for the original ones, and "put back" those in the end. A rehearsal on a
- * directory of its own does not need the second lock, so that several can run side by side, as the tests do;
- * numaplaced(8) says what its policies may match.
+ * There is one lock for a runtime directory, and one for the host: two daemons with different directories would take
+ * each other's masks for the original ones, and "put back" those in the end. A rehearsal on a directory of its own
+ * does not need the second lock, so that several can run side by side, as the tests do; numaplaced(8) says what its
+ * policies may match.
  *
- * Each PID namespace has a journal of its own. Journals of daemons in other namespaces, in containers or on
- * the host, are reported and kept: their PIDs mean nothing here. */
+ * Each PID namespace has a journal of its own. Journals of daemons in other namespaces, in containers or on the host,
+ * are reported and kept: their PIDs mean nothing here. */
 
 #include "daemon/manager/manager.h"
 
@@ -207,8 +206,7 @@ static int find_journal(Manager *manager)
     return fstatat(manager->runtime_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Logs what a journal of another namespace holds, or why that is not known. Returns whether it may hold
- * anything. */
+/* Logs what a journal of another namespace holds, or why that is not known. Returns whether it may hold anything. */
 static bool tell_other(Manager *manager, const char *name)
 {
     CLEANUP_FREE char *path = format_text("%s/%s", manager->options.runtime_directory, name), *error = NULL;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* An assigned process is known by PID and start time. Its descendants are inferred, because the kernel does
- * not name them: from the parent, or if that ended before anything looked, from the process group or session
- * that it had begun. A grandchild is missed if its parent began neither and lived for less than the time
- * between two discoveries. */
+/* An assigned process is known by PID and start time. Its descendants are inferred, because the kernel does not name
+ * them: from the parent, or if that ended before anything looked, from the process group or session that it had begun.
+ * A grandchild is missed if its parent began neither and lived for less than the time between two discoveries. */
 
 #include "daemon/tables/assignments.h"
 

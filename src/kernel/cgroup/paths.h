@@ -14,9 +14,8 @@ typedef struct CgroupPaths {
     const char *cpuset; /* in the hierarchy with the cpuset controller */
 } CgroupPaths;
 
-/* Parses /proc/PID/cgroup; the paths point into the text, whose lines are terminated in place. Every path
- * begins with "/" and has no trailing " (deleted)". Returns 0, or -EINVAL if a line is malformed or there are
- * none. */
+/* Parses /proc/PID/cgroup; the paths point into the text, whose lines are terminated in place. Every path begins with
+ * "/" and has no trailing " (deleted)". Returns 0, or -EINVAL if a line is malformed or there are none. */
 int cgroup_parse(char *text, CgroupPaths *ret);
 
 /* Whether the comma-separated `list` of length `len` contains `name`. */

@@ -89,8 +89,7 @@ static void want_mask(Planner *p, Wants *wants, CpuMask mask, uint64_t want)
     wants->masks[i] = mask;
 }
 
-/* Sums the demand for each CPU, as if all threads of a group wanted the same. Returns whether there is
- * any. */
+/* Sums the demand for each CPU, as if all threads of a group wanted the same. Returns whether there is any. */
 static bool sum_wants(Planner *p)
 {
     Wants wants = {0};
@@ -119,9 +118,8 @@ static uint64_t sum_below(const Planner *p, uint64_t level)
     return sum;
 }
 
-/* The demand for each CPU if all that is not bound were divided over them so that each is wanted as much as
- * the next, except CPUs of which bound threads alone want more; at least one CPU. In thousandths of a
- * permille. */
+/* The demand for each CPU if all that is not bound were divided over them so that each is wanted as much as the next,
+ * except CPUs of which bound threads alone want more; at least one CPU. In thousandths of a permille. */
 static uint64_t mean_want(const Planner *p)
 {
     uint64_t n_cpus = MAX(p->world->topology->n_cpus, 1U), others = 0;

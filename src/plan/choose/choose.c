@@ -135,8 +135,7 @@ static uint32_t nodes_useful(const Group *group)
     return MAX(MAX((uint32_t)group->n_tasks, demand_held(group) / LOAD_FULL_PERMILLE), 1U);
 }
 
-/* Whether its threads are together for nothing and press on the memory of their nodes, though it could have
- * more. */
+/* Whether its threads are together for nothing and press on the memory of their nodes, though it could have more. */
 static bool is_pressed(const Planner *p, const Group *group, const PlannerGroup *g)
 {
     uint32_t max_nodes = p->s->workloads[group->workload.i].policy->max_nodes;
@@ -159,8 +158,7 @@ static uint64_t residency_usec(const Planner *p, const Group *group, const Plann
                1U);
 }
 
-/* Whether the group goes where Mode=fixed sends it in this plan, or stays because nothing asks for another
- * place. */
+/* Whether the group goes where Mode=fixed sends it in this plan, or stays because nothing asks for another place. */
 static bool is_given(const Planner *p, const Group *group, const Policy *policy, uint32_t demand)
 {
     const PlannerGroup *g = &p->s->groups[group - p->world->groups];
@@ -353,8 +351,7 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
     return pack;
 }
 
-/* Selects the groups that take part: all that have or want a home; if they are too many, those that want
- * most. */
+/* Selects the groups that take part: all that have or want a home; if they are too many, those that want most. */
 static void select_groups(Planner *p, const uint64_t *memory, const uint64_t *ran)
 {
     const DemandShare share = demand_share_of_all(p);

@@ -18,7 +18,6 @@
 /* Whether the daemon first saw the group less than MinAgeSec= ago, however old its processes are. */
 bool choose_is_young(const Planner *p, const Group *group, const Policy *policy);
 
-/* Finds the nodes of every group for which policy_chooses_nodes(), into PlannerGroup. Call on ticks that look
- * at homes, when the World is complete. Groups of Mode=fixed with a home take part as a load. Returns 0 or
- * -ENOMEM. */
+/* Finds the nodes of every group for which policy_chooses_nodes(), into PlannerGroup. Call on ticks that look at
+ * homes, when the World is complete. Groups of Mode=fixed with a home take part as a load. Returns 0 or -ENOMEM. */
 int choose_homes(Planner *p);

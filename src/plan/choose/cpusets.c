@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Groups that a cpuset keeps on a part of the machine. However many they are and however much they want, they
- * take no more than its CPUs have. Demand beyond that is no reason for others to avoid these nodes, nor is it
- * wanted of the machine. Example, four nodes of four CPUs: thirteen threads that never pause, in a cpuset of
- * one CPU of one node and three of the next, take four CPUs and not thirteen. Nor are they sent to the first
- * of these nodes because it has four: the packing is told how many of each the cpuset has. Cpusets that
- * overlap are each taken by themselves, and threads that somebody has bound to CPUs of a cpuset take nothing
- * of it. */
+/* Groups that a cpuset keeps on a part of the machine. However many they are and however much they want, they take no
+ * more than its CPUs have. Demand beyond that is no reason for others to avoid these nodes, nor is it wanted of the
+ * machine. Example, four nodes of four CPUs: thirteen threads that never pause, in a cpuset of one CPU of one node and
+ * three of the next, take four CPUs and not thirteen. Nor are they sent to the first of these nodes because it has
+ * four: the packing is told how many of each the cpuset has. Cpusets that overlap are each taken by themselves, and
+ * threads that somebody has bound to CPUs of a cpuset take nothing of it. */
 
 #include "plan/choose/cpusets.h"
 

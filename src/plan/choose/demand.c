@@ -22,9 +22,8 @@
 /* Of a tick; a thread that runs less wakes now and then. */
 #define BEGUN_PERMILLE 500U
 
-/* A thread that runs for most of a tick, and did not in the one before, began within it. In a new group it
- * counts as wanting a CPU, as the kernel takes the load of a new task to be full until it has shown
- * otherwise. */
+/* A thread that runs for most of a tick, and did not in the one before, began within it. In a new group it counts as
+ * wanting a CPU, as the kernel takes the load of a new task to be full until it has shown otherwise. */
 static void gather_begun(PlannerGroup *g, const Task *task)
 {
     uint32_t wants = task->run_permille + task->wait_permille;
@@ -33,8 +32,7 @@ static void gather_begun(PlannerGroup *g, const Task *task)
         g->begun_permille += LOAD_FULL_PERMILLE - wants;
 }
 
-/* How far what a thread uses lies on one node, in permille: 1000 if wholly, 0 if evenly on two nodes or
- * more. */
+/* How far what a thread uses lies on one node, in permille: 1000 if wholly, 0 if evenly on two nodes or more. */
 static uint64_t on_one_node(const TaskUse *use, uint32_t n_nodes)
 {
     uint64_t sum = 0, squares = 0;
@@ -58,9 +56,8 @@ static bool is_single(const World *world, const Group *group, const Task *task)
            !(process->shared && strchr(process->shared, PROCESS_SHARED_MUCH));
 }
 
-/* A thread that wants a CPU for more of the time than the first begins to count as one that never pauses,
- * wholly from DEMAND_NO_PAUSES_PERMILLE on. On several nodes threads run faster and pause more: less is
- * enough to stay there. */
+/* A thread that wants a CPU for more of the time than the first begins to count as one that never pauses, wholly from
+ * DEMAND_NO_PAUSES_PERMILLE on. On several nodes threads run faster and pause more: less is enough to stay there. */
 #define SOME_PAUSES_PERMILLE 800U
 #define PAUSES_MORE_PERMILLE 100U
 

@@ -28,9 +28,8 @@
  * without the node for their sake. A choice of ours. */
 #define LIVES_PERMILLE 500U
 
-/* Threads that use more than this share of their memory alone have it beside them on several nodes, too. One
- * such thread of many is not enough: in the first rounds, what all share looks like one thread's own. A
- * choice of ours. */
+/* Threads that use more than this share of their memory alone have it beside them on several nodes, too. One such
+ * thread of many is not enough: in the first rounds, what all share looks like one thread's own. A choice of ours. */
 #define PRIVATE_PERMILLE 500U
 
 /* CPUs lent are at most this part of those at home. */
@@ -95,8 +94,7 @@ static bool loans_will_do(const Planner *p, const PackNode *nodes, size_t group,
            lent <= room_on(p, nodes, group, node) + lack && lent * LOANS_PART <= had + lack;
 }
 
-/* Whether the group can do with one node less. Packing decides which one, near its memory and away from
- * others. */
+/* Whether the group can do with one node less. Packing decides which one, near its memory and away from others. */
 static bool has_too_many(const Planner *p, const PackNode *nodes, size_t group)
 {
     const Policy *policy = p->s->workloads[p->world->groups[p->s->order[group].index].workload.i].policy;

@@ -47,8 +47,7 @@ static uint64_t bytes_of(const Process *process, uint32_t n_nodes)
     return MAX(process->node_bytes ? sum : process->rss_bytes, 1U);
 }
 
-/* In a group of many processes that come and go, some memory is always on its way; more than a quarter
- * counts. */
+/* In a group of many processes that come and go, some memory is always on its way; more than a quarter counts. */
 static void note_moves(Planner *p, uint32_t n_nodes)
 {
     for (size_t i = 0; i < p->world->n_processes; i++) {
@@ -109,9 +108,8 @@ void choose_memory_traffic_on(const Planner *p, bool all, uint64_t *ret)
     sum_traffic(p, all, true, ret);
 }
 
-/* The nodes whose memory gives all it can, as far as both are known. Memory counts where it lay when traffic
- * was counted: demand does not change because a migration is requested. Also fills in
- * PlanScratch.node_traffic_mb. */
+/* The nodes whose memory gives all it can, as far as both are known. Memory counts where it lay when traffic was
+ * counted: demand does not change because a migration is requested. Also fills in PlanScratch.node_traffic_mb. */
 static PackNodes full_nodes(Planner *p)
 {
     const Topology *topology = p->world->topology;
@@ -244,8 +242,7 @@ uint32_t choose_memory_sorted(const Planner *p, const PlannerGroup *g)
                : 0;
 }
 
-/* A KiB for each permille of a CPU, the least that counts: only proportions matter, and it takes hardly any
- * room. */
+/* A KiB for each permille of a CPU, the least that counts: only proportions matter, and it takes hardly any room. */
 static void guess_memory(const Group *group, uint32_t n_nodes, const uint64_t *ran, uint64_t *memory)
 {
     for (uint32_t i = 0; i < n_nodes; i++)

@@ -38,9 +38,8 @@ void choose_memory_traffic_on(const Planner *p, bool all, uint64_t *ret);
 /* Whether it is known which memory most of its work uses. */
 bool choose_memory_seen(const PlannerGroup *g);
 
-/* PackGroup.private_permille; 0 if it is not known for most of its work. All memory of a single thread is
- * private, which need not be seen, unless there is so little that caches may hold it. After
- * PlannerGroup.discount_permille. */
+/* PackGroup.private_permille; 0 if it is not known for most of its work. All memory of a single thread is private,
+ * which need not be seen, unless there is so little that caches may hold it. After PlannerGroup.discount_permille. */
 uint32_t choose_memory_alone(const Planner *p, const Group *group);
 
 /* PackGroup.few_permille, and 0 likewise. */

@@ -30,8 +30,7 @@ uint32_t choose_nodes_left(const Planner *p, uint32_t node, uint32_t permille)
     return MAX(permille - (uint32_t)MIN(others, permille), permille / 10);
 }
 
-/* Whether the group has no home when this plan is carried out, and will get none, so that it runs where it
- * likes. */
+/* Whether the group has no home when this plan is carried out, and will get none, so that it runs where it likes. */
 static bool is_unpacked(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];

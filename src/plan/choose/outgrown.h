@@ -12,9 +12,8 @@
  * walked last, since on a full machine none of this helps. */
 bool outgrown_holds(const Planner *p, const Group *group);
 
-/* Whether threads of a group wait for more than a quarter of what they want, on two ticks in a row, while
- * CPUs elsewhere are idle; in any home, whenever it was given. Where memory is, or is about to be, does not
- * matter then. */
+/* Whether threads of a group wait for more than a quarter of what they want, on two ticks in a row, while CPUs
+ * elsewhere are idle; in any home, whenever it was given. Where memory is, or is about to be, does not matter then. */
 bool outgrown_starves(const Planner *p, const Group *group);
 
 /* The same for a group that is held after a to and fro. Once its home has changed often enough

@@ -14,8 +14,7 @@ bool choose_waits(const Planner *p);
 /* Demand of all managed groups, in permille of all CPUs; 0 while a CPU is idle. */
 uint64_t choose_wanted_permille(const Planner *p);
 
-/* Sets PlannerGroup.put_off and .put_off_for. `memory` and `ran` [n_nodes] are as in memory.h, of this group.
- * `share` is of all groups, and `wanted_permille` comes from choose_wanted_permille(). After
- * choose_memory_gather(). */
+/* Sets PlannerGroup.put_off and .put_off_for. `memory` and `ran` [n_nodes] are as in memory.h, of this group. `share`
+ * is of all groups, and `wanted_permille` comes from choose_wanted_permille(). After choose_memory_gather(). */
 void choose_wait(Planner *p, size_t index, const uint64_t *memory, const uint64_t *ran,
                  const DemandShare *share, uint64_t wanted_permille);

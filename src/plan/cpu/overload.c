@@ -2,15 +2,14 @@
 
 /* The overload map (P1), from averages: no kernel exports how many threads are runnable on a CPU.
  *
- * Two consecutive ticks must agree. One tick is not enough: with 21 threads on 20 CPUs some CPU has waiting
- * threads in each tick, but the kernel moves the extra thread around. What the kernel solves within 100 ms is
- * left to it.
+ * Two consecutive ticks must agree. One tick is not enough: with 21 threads on 20 CPUs some CPU has waiting threads in
+ * each tick, but the kernel moves the extra thread around. What the kernel solves within 100 ms is left to it.
  *
- * Example: 25 spinning threads on 20 CPUs, none moved. 5 CPUs run 2 threads each, so busy 1000 and wait 1000
- * permille; 15 run one each, busy 1000 and wait 0. After two ticks 5 CPUs are overloaded and none is idle.
+ * Example: 25 spinning threads on 20 CPUs, none moved. 5 CPUs run 2 threads each, so busy 1000 and wait 1000 permille;
+ * 15 run one each, busy 1000 and wait 0. After two ticks 5 CPUs are overloaded and none is idle.
  *
- * What it does badly: bursts shorter than two ticks are invisible, and real-time or interrupt load counts as
- * busy only when the kernel accounts for it as such. */
+ * What it does badly: bursts shorter than two ticks are invisible, and real-time or interrupt load counts as busy only
+ * when the kernel accounts for it as such. */
 
 #include "plan/planner.h"
 

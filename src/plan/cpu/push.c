@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Pushes threads that share a core, or are in the way of others, to an idle core of their home on another
- * node (P4).
+/* Pushes threads that share a core, or are in the way of others, to an idle core of their home on another node (P4).
  *
- * The kernel puts a waking thread on an idle core, and pushes it to one of the same node. Across nodes it
- * allows some imbalance, and counts CPUs, not cores. So threads gathered on one node stay there when their
- * home grows, and siblings run at six tenths of their speed each: a greater loss than remote memory. Such a
- * thread is pushed: its mask is the idle CPU for a moment (act/masks/passage.c), and then its home again.
+ * The kernel puts a waking thread on an idle core, and pushes it to one of the same node. Across nodes it allows some
+ * imbalance, and counts CPUs, not cores. So threads gathered on one node stay there when their home grows, and
+ * siblings run at six tenths of their speed each: a greater loss than remote memory. Such a thread is pushed: its mask
+ * is the idle CPU for a moment (act/masks/passage.c), and then its home again.
  *
- * Nor does the kernel see which thread is in the way. Of five threads on four CPUs, four have a home of one
- * node, and two of these share a CPU. The kernel looks for one to pull from that CPU, and neither may go. The
- * fifth, whose home has an idle CPU elsewhere, has a CPU of its own, and stays. It is pushed, too. But not
- * for a waiting thread that may use only some CPUs of the node: which one is freed is not ours to choose.
+ * Nor does the kernel see which thread is in the way. Of five threads on four CPUs, four have a home of one node, and
+ * two of these share a CPU. The kernel looks for one to pull from that CPU, and neither may go. The fifth, whose home
+ * has an idle CPU elsewhere, has a CPU of its own, and stays. It is pushed, too. But not for a waiting thread that may
+ * use only some CPUs of the node: which one is freed is not ours to choose.
  *
- * A thread is pushed only if it runs all the time, on two ticks, and is still there when the push is made;
- * only to a core whose CPUs are all idle on both ticks and that no thread waits for; not while its own node
- * has an idle core; not in a plan that changes homes; and not again within MinResidencySec=. Pushes are moves
- * across nodes, with their limits. */
+ * A thread is pushed only if it runs all the time, on two ticks, and is still there when the push is made; only to a
+ * core whose CPUs are all idle on both ticks and that no thread waits for; not while its own node has an idle core;
+ * not in a plan that changes homes; and not again within MinResidencySec=. Pushes are moves across nodes, with their
+ * limits. */
 
 #include "plan/planner.h"
 

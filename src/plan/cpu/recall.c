@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Takes lent CPUs back (P2): within two ticks after the owner wakes, when the lease ends, and when the lend
- * has become useless.
+/* Takes lent CPUs back (P2): within two ticks after the owner wakes, when the lease ends, and when the lend has become
+ * useless.
  *
- * Waiting shows that the owner is back: two threads that both want a CPU wait half of the time each. If the
- * owner wakes with a share f of the tick left, both have waited 500 f permille by its end. With
- * OWNER_WAIT_PERMILLE 100 that tick is enough if f >= 0.2, and the next one always is, so the recall comes
- * within two ticks. The test used for lending, WaitPermille on two consecutive ticks, would need three, even
- * with half of it, when the owner wakes in the middle of a tick. The threshold cannot be much lower: kernel
- * threads, and a hypervisor that runs another guest, make every thread wait some percent now and then, and a
- * false recall costs the borrower MinResidencySec=.
+ * Waiting shows that the owner is back: two threads that both want a CPU wait half of the time each. If the owner
+ * wakes with a share f of the tick left, both have waited 500 f permille by its end. With OWNER_WAIT_PERMILLE 100 that
+ * tick is enough if f >= 0.2, and the next one always is, so the recall comes within two ticks. The test used for
+ * lending, WaitPermille on two consecutive ticks, would need three, even with half of it, when the owner wakes in the
+ * middle of a tick. The threshold cannot be much lower: kernel threads, and a hypervisor that runs another guest, make
+ * every thread wait some percent now and then, and a false recall costs the borrower MinResidencySec=.
  *
  * The owner's wait is the largest of four estimates:
  *
@@ -21,8 +20,8 @@
  *   owner that wake on one CPU share it, while the kernel sees two CPUs with one or two runnable threads
  *   each, no imbalance to correct.
  *
- * Residency (I7) does not delay a recall for the owner, at the end of a lease, from a CPU that is gone, or of
- * a thread that sleeps. It delays only the recall because there is room at home. */
+ * Residency (I7) does not delay a recall for the owner, at the end of a lease, from a CPU that is gone, or of a thread
+ * that sleeps. It delays only the recall because there is room at home. */
 
 #include "plan/planner.h"
 #include "world/load.h"

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Releases processes whose threads have masks of ours and that are to have no home: puts the former masks
- * back.
+/* Releases processes whose threads have masks of ours and that are to have no home: puts the former masks back.
  *
- * One action covers the whole process, including threads created since: the journal and a thread's current
- * mask count, not what was last seen of it. Threads that somebody else re-pinned are left as they are. They
- * are still named here, so that the journal forgets them.
+ * One action covers the whole process, including threads created since: the journal and a thread's current mask count,
+ * not what was last seen of it. Threads that somebody else re-pinned are left as they are. They are still named here,
+ * so that the journal forgets them.
  *
- * A group that merely has no home yet is not released: its processes may come from another group, and get
- * their new masks at the next slow tick without first spreading over the machine. */
+ * A group that merely has no home yet is not released: its processes may come from another group, and get their new
+ * masks at the next slow tick without first spreading over the machine. */
 
 #include "plan/planner.h"
 

@@ -1,24 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Lends idle CPUs (P2). The kernel steals a waiting thread within microseconds, but only onto CPUs the thread
- * may use. A home takes the others out of its reach; lending returns them one at a time: one idle CPU is
- * added to the mask of one waiting thread. Masks of a whole group are never widened, which would undo the
- * home.
+/* Lends idle CPUs (P2). The kernel steals a waiting thread within microseconds, but only onto CPUs the thread may use.
+ * A home takes the others out of its reach; lending returns them one at a time: one idle CPU is added to the mask of
+ * one waiting thread. Masks of a whole group are never widened, which would undo the home.
  *
- * Only groups with a home of ours are considered, only threads that waited WaitPermille on each of two ticks,
- * and only while no CPU of their home is idle. The number of CPUs a group gets follows from the summed
- * waiting of its threads: each 1000 permille is one CPU's worth of work that was not done. A rest below
- * WaitPermille is not worth a lend.
+ * Only groups with a home of ours are considered, only threads that waited WaitPermille on each of two ticks, and only
+ * while no CPU of their home is idle. The number of CPUs a group gets follows from the summed waiting of its threads:
+ * each 1000 permille is one CPU's worth of work that was not done. A rest below WaitPermille is not worth a lend.
  *
- * Example: 12 spinning threads in a home of 8 CPUs run 8000 and wait 4000 permille. With WaitPermille 250
- * they want (4000 + 1000 - 250) / 1000 = 4 CPUs. Once 4 threads are lent a CPU, 8 threads have 8 CPUs and
- * nothing waits.
+ * Example: 12 spinning threads in a home of 8 CPUs run 8000 and wait 4000 permille. With WaitPermille 250 they want
+ * (4000 + 1000 - 250) / 1000 = 4 CPUs. Once 4 threads are lent a CPU, 8 threads have 8 CPUs and nothing waits.
  *
- * Threads that wait most come first, and each gets the nearest idle CPU (nearest.c). A pass is one try of one
- * group in one tick, made only while idle CPUs exist; guard.c says what follows from its result.
+ * Threads that wait most come first, and each gets the nearest idle CPU (nearest.c). A pass is one try of one group in
+ * one tick, made only while idle CPUs exist; guard.c says what follows from its result.
  *
- * What it does badly: threads that wait in short bursts for each other, not for a CPU, look like waiting
- * threads, and lending moves them apart. The locality veto and residency bound how often. */
+ * What it does badly: threads that wait in short bursts for each other, not for a CPU, look like waiting threads, and
+ * lending moves them apart. The locality veto and residency bound how often. */
 
 #include "plan/planner.h"
 

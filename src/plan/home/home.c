@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Homes: groups are confined to the nodes their policy names (Mode=fixed, Nodes=), or to those that choose.c
- * finds for them (P15). The reason is Sistare's finding that roaming groups pull each other across nodes
- * (P3).
+/* Homes: groups are confined to the nodes their policy names (Mode=fixed, Nodes=), or to those that choose.c finds for
+ * them (P15). The reason is Sistare's finding that roaming groups pull each other across nodes (P3).
  *
- * A home is the CPUs of whole nodes. A thread is due its home cut by the cpuset of its process (I1) and by
- * the CPUs usable now, so a home shrinks and grows as CPUs go and come. Masks follow on slow ticks, because a
- * home is meant to last. Only a new member is sent home at once, before it touches more memory.
+ * A home is the CPUs of whole nodes. A thread is due its home cut by the cpuset of its process (I1) and by the CPUs
+ * usable now, so a home shrinks and grows as CPUs go and come. Masks follow on slow ticks, because a home is meant to
+ * last. Only a new member is sent home at once, before it touches more memory.
  *
- * One action confines all threads of a process that have the same mask, including threads created since the
- * last reading. Threads that must be left alone are told apart by their mask. If one cannot be told apart
- * (its mask is the one to replace, the one to give, or unknown), each of the other threads gets its own
- * action. Threads created with a mask of ours get an action although their mask is already right: only what
- * is in the journal can be put back. */
+ * One action confines all threads of a process that have the same mask, including threads created since the last
+ * reading. Threads that must be left alone are told apart by their mask. If one cannot be told apart (its mask is the
+ * one to replace, the one to give, or unknown), each of the other threads gets its own action. Threads created with a
+ * mask of ours get an action although their mask is already right: only what is in the journal can be put back. */
 
 #include "plan/choose/choose.h"
 #include "plan/group.h"
@@ -119,9 +117,8 @@ static PlanRule home_rule(const Group *group, const PlannerGroup *g, const Plann
     return after < before ? PLAN_RULE_COMPRESS : after > before ? PLAN_RULE_SPREAD : PLAN_RULE_REHOME;
 }
 
-/* Whether a group that needs all nodes is not confined. It is confined if some of its threads are to have a
- * node each. What is known of them comes and goes, and is no reason for a change while the group must
- * stay. */
+/* Whether a group that needs all nodes is not confined. It is confined if some of its threads are to have a node each.
+ * What is known of them comes and goes, and is no reason for a change while the group must stay. */
 static bool roams_in_all(const Planner *p, const Group *group, const PlannerGroup *g)
 {
     bool known = thread_homes_known(p, (size_t)(group - p->world->groups));
@@ -278,9 +275,8 @@ static CpuMask mask_from(const Process *process, const Task *task, CpuMask due)
     return task->allowed != due ? task->allowed : process->cpuset;
 }
 
-/* The mask to put back one day, for threads of which it is not known: their current mask, if that is all they
- * may use or somebody's choice. Otherwise they were born with a mask of ours, and without us it would be the
- * cpuset. */
+/* The mask to put back one day, for threads of which it is not known: their current mask, if that is all they may use
+ * or somebody's choice. Otherwise they were born with a mask of ours, and without us it would be the cpuset. */
 static CpuMask mask_original(Planner *p, const Process *process, const Task *task, CpuMask from)
 {
     if (task && task->hands == TASK_HANDS_FOREIGN)

@@ -2,16 +2,14 @@
 
 /* Whether the threads of a group that could have a node each are better off sharing all CPUs of its home.
  *
- * With a node each, all threads are beside their memory. But when two threads of a node want its CPU at the
- * same time, one waits, even while a CPU of another node is idle. Averages do not say how often that happens:
- * two threads that wake each other never want the CPU at the same time. So it is tried. Where threads wait
- * more than being beside memory is worth, and as much CPU time is idle, they may use the whole home for some
- * seconds. If they then wait less by at least as much, they keep it; otherwise it is not tried again for as
- * long.
+ * With a node each, all threads are beside their memory. But when two threads of a node want its CPU at the same time,
+ * one waits, even while a CPU of another node is idle. Averages do not say how often that happens: two threads that
+ * wake each other never want the CPU at the same time. So it is tried. Where threads wait more than being beside
+ * memory is worth, and as much CPU time is idle, they may use the whole home for some seconds. If they then wait less
+ * by at least as much, they keep it; otherwise it is not tried again for as long.
  *
- * Where the processor counts how fast threads progress, that decides, and a little waiting is enough for a
- * trial: of threads that wait for each other, one that waits for a CPU keeps others asleep, which do not
- * count as waiting. */
+ * Where the processor counts how fast threads progress, that decides, and a little waiting is enough for a trial: of
+ * threads that wait for each other, one that waits for a CPU keeps others asleep, which do not count as waiting. */
 
 #include "plan/home/pool.h"
 
@@ -47,8 +45,7 @@ static uint32_t worth_permille(const ThreadHomes *h)
     return MAX((uint32_t)(sum * 1000 / (far * MAX(n, 1U) * WORTH_PART)), GAIN_LEAST);
 }
 
-/* Idle time of the home's CPUs, over two ticks, which less waiting could use; permille of what the threads
- * want. */
+/* Idle time of the home's CPUs, over two ticks, which less waiting could use; permille of what the threads want. */
 static uint64_t idle_permille(const ThreadHomes *h)
 {
     const World *world = h->p->world;
@@ -105,8 +102,7 @@ static uint32_t waits_worth(const ThreadHomes *h, uint64_t progress)
     return progress > 0 ? MIN(WAITS_LEAST, worth_permille(h)) : worth_permille(h);
 }
 
-/* Not before the home has been judged, and not for groups that are only observed: nothing would change
- * there. */
+/* Not before the home has been judged, and not for groups that are only observed: nothing would change there. */
 static bool is_tried(const ThreadHomes *h, const Group *group, const PlannerGroup *g)
 {
     uint64_t now = h->p->world->now_usec, since = apart_usec(group);
@@ -140,9 +136,8 @@ static bool is_faster(const ThreadHomes *h, const Group *group, const PlannerGro
                GAIN_LEAST * (uint64_t)group->want_permille + others_wait_more(h, group, g);
 }
 
-/* Whether the threads wait less, by at least what being beside memory is worth plus the waiting that the
- * trial adds for all others. Not if they want less than half of what they did: sleeping threads do not
- * wait. */
+/* Whether the threads wait less, by at least what being beside memory is worth plus the waiting that the trial adds
+ * for all others. Not if they want less than half of what they did: sleeping threads do not wait. */
 static bool waits_less(const ThreadHomes *h, const Group *group, const PlannerGroup *g)
 {
     uint64_t less = group->pool_before_permille - MIN(g->wait_permille, group->pool_before_permille);

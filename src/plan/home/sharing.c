@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Connected components, found by sorting. In a sorted list of (workload, memory, process), processes that map
- * the same memory are adjacent, and neighbours are joined (union-find). Then the parts choose their groups,
- * the largest first.
+/* Connected components, found by sorting. In a sorted list of (workload, memory, process), processes that map the same
+ * memory are adjacent, and neighbours are joined (union-find). Then the parts choose their groups, the largest first.
  *
- * The kernel finds such groups when two tasks fault on the same page. Here a mapping that is no longer used
- * still counts. */
+ * The kernel finds such groups when two tasks fault on the same page. Here a mapping that is no longer used still
+ * counts. */
 
 #include "plan/home/sharing.h"
 
@@ -101,8 +100,7 @@ static const char *next_share(const Policy *policy, const char *word, size_t *re
     return NULL;
 }
 
-/* With GroupBy=auto or a cgroup in parts: whether others are in its group, but not because all of its cgroup
- * are. */
+/* With GroupBy=auto or a cgroup in parts: whether others are in its group, but not because all of its cgroup are. */
 bool sharing_moves(const World *world, const Policy *policy, const Process *process)
 {
     bool parts = policy_parts_groups(policy), others = false, apart = !parts;
@@ -197,8 +195,7 @@ static int list_shares(Sharing *s)
         word = process->shared ? next_share(policy, process->shared, &len) : NULL;
         if (!word)
             continue;
-        /* A thousand workers forked by one parent mostly map what the previous one does, and the text is
-         * interned. */
+        /* A thousand workers forked by one parent mostly map what the previous one does, and the text is interned. */
         if (last && last->shared == process->shared && last->workload.i == process->workload.i &&
             strcmp(cgroup_of(policy, last), cgroup) == 0) {
             s->members[i].leader = (int32_t)(last - s->world->processes);
@@ -226,8 +223,7 @@ static int compare_parts(const void *a, const void *b)
 
 /* Cgroups */
 
-/* A thread that was not measured yet counts as wanting a CPU, like the full load of a new task in the
- * kernel. */
+/* A thread that was not measured yet counts as wanting a CPU, like the full load of a new task in the kernel. */
 static uint64_t demand_of(const Sharing *s, int32_t group)
 {
     const Group *g = &s->world->groups[group];
@@ -369,8 +365,7 @@ static int list_parts(Sharing *s)
     return 0;
 }
 
-/* The oldest group of a member that no larger part has claimed; GROUP_NONE: none. Groups are sorted by
- * age. */
+/* The oldest group of a member that no larger part has claimed; GROUP_NONE: none. Groups are sorted by age. */
 static GroupIx oldest_group(const Sharing *s, const Part *part)
 {
     const World *world = s->world;

@@ -3,22 +3,20 @@
 /* Threads of one group on different nodes, each where its own memory is (P11, P14, P15).
  *
  * This applies only to homes of several nodes, and to threads whose memory use is known from evidence W or A:
- * residency says where the memory of a process is, not which thread uses it. A thread with memory of its own
- * lives on one node, and so do threads that share memory and fit a node together. Memory that more threads
- * share belongs to no node, and its users stay free in the whole home.
+ * residency says where the memory of a process is, not which thread uses it. A thread with memory of its own lives on
+ * one node, and so do threads that share memory and fit a node together. Memory that more threads share belongs to no
+ * node, and its users stay free in the whole home.
  *
- * The assignment is a transport problem. The demand of each unit (threads that belong together) is known, and
- * the share of its accesses that goes to each node. A node takes a share of the demand as large as its share
- * of the CPUs that others leave. The amount of memory decides only ties, because how much of it is scanned
- * varies far more from round to round than where it lies. The solution is by regret: the unit that loses most
- * on its second best node chooses first. A unit without room where it has most waits for those with room. So
- * at the start, when all memory is on one node, the threads with most of it stay, and the memory of the
- * others follows (P13).
+ * The assignment is a transport problem. The demand of each unit (threads that belong together) is known, and the
+ * share of its accesses that goes to each node. A node takes a share of the demand as large as its share of the CPUs
+ * that others leave. The amount of memory decides only ties, because how much of it is scanned varies far more from
+ * round to round than where it lies. The solution is by regret: the unit that loses most on its second best node
+ * chooses first. A unit without room where it has most waits for those with room. So at the start, when all memory is
+ * on one node, the threads with most of it stay, and the memory of the others follows (P13).
  *
- * An assignment is kept as long as it fits. A new one replaces it only if it puts at least a tenth more of
- * the memory next to its user (or MinGainPermille, if that is more), and never while memory is being moved.
- * So threads that have exchanged what they work on are exchanged, which is cheaper than moving the memory
- * (task flipping, P15). */
+ * An assignment is kept as long as it fits. A new one replaces it only if it puts at least a tenth more of the memory
+ * next to its user (or MinGainPermille, if that is more), and never while memory is being moved. So threads that have
+ * exchanged what they work on are exchanged, which is cheaper than moving the memory (task flipping, P15). */
 
 #include "plan/home/pool.h"
 #include "plan/home/thread-units.h"
@@ -36,8 +34,7 @@
 /* Demand of a thread is measured to some percent. */
 #define SPILL_NOISE_PART 16U
 
-/* The least gain of a new assignment, of all that is used. Averages move by some percent from round to
- * round. */
+/* The least gain of a new assignment, of all that is used. Averages move by some percent from round to round. */
 #define GAIN_PERMILLE 100U
 
 static uint64_t part_of(const ThreadHomes *h, uint32_t node)
@@ -182,9 +179,8 @@ static int first_cpu(const ThreadHomes *h, uint32_t node)
     return hwloc_bitmap_first(h->p->world->topology->nodes[node].cpus);
 }
 
-/* Whether `a` is better than `b`: room first, then most of its memory, then the emptiest; without room the
- * last two the other way round. The lowest CPU decides ties, which does not change when nodes are renamed
- * (I12). */
+/* Whether `a` is better than `b`: room first, then most of its memory, then the emptiest; without room the last two
+ * the other way round. The lowest CPU decides ties, which does not change when nodes are renamed (I12). */
 static bool is_better(const ThreadHomes *h, const PlannerUnit *unit, uint32_t a, uint32_t b)
 {
     const uint64_t *use = h->use + (size_t)unit->order * h->n_nodes;
@@ -315,10 +311,9 @@ static void settle_all(ThreadHomes *h, bool anew, bool first)
     }
 }
 
-/* Gives every unit a node; with `anew` regardless of where it is. Returns how much of what is used is then
- * next to its user. A unit that finds no room goes to the emptiest node, which has at most its share. One
- * without room where its memory is waits for those with room: otherwise it would drive one of these away, and
- * that one the next. */
+/* Gives every unit a node; with `anew` regardless of where it is. Returns how much of what is used is then next to its
+ * user. A unit that finds no room goes to the emptiest node, which has at most its share. One without room where its
+ * memory is waits for those with room: otherwise it would drive one of these away, and that one the next. */
 static uint64_t assign(ThreadHomes *h, bool anew)
 {
     for (uint32_t i = 0; i < h->n_nodes; i++)

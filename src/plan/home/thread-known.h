@@ -7,14 +7,12 @@
 #include "policy/policy.h"
 #include "world/world.h"
 
-/* The share of its memory use that a thread must have alone; otherwise it needs a buddy, with which it
- * goes. */
+/* The share of its memory use that a thread must have alone; otherwise it needs a buddy, with which it goes. */
 #define PRIVATE_PERMILLE BUDDIES_PRIVATE_PERMILLE
 
 /* Enough to keep a node; of memory that two threads share evenly, each has less. */
 #define PRIVATE_MOSTLY_PERMILLE 500U
 
-/* Whether the memory use of the thread is known, and `enough` permille of it are its own or it has a
- * buddy. */
+/* Whether the memory use of the thread is known, and `enough` permille of it are its own or it has a buddy. */
 bool thread_is_seen(const World *world, const Process *process, const Task *task, const Policy *policy,
                     uint32_t enough);

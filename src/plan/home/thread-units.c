@@ -4,9 +4,8 @@
 
 #include "plan/choose/choose.h"
 
-/* Cores are plentiful for a group that wants at most half of those of its home. A set that is apart stays so
- * until there is room for a third more than its deviation. Choices of ours, on which work hardly depends
- * (BENCHMARKS.md). */
+/* Cores are plentiful for a group that wants at most half of those of its home. A set that is apart stays so until
+ * there is room for a third more than its deviation. Choices of ours, on which work hardly depends (BENCHMARKS.md). */
 #define PLENTIFUL_PART 2U
 #define APART_PERCENT  133U
 
@@ -106,8 +105,7 @@ static bool stays_apart(const ThreadHomes *h, const Task *task, uint64_t set_dem
              h->units[unit].now != task->home_node.i));
 }
 
-/* For the first thread of a set, which has no buddy, half is enough: the others use the rest of what it
- * uses. */
+/* For the first thread of a set, which has no buddy, half is enough: the others use the rest of what it uses. */
 static bool is_member(const ThreadHomes *h, const Process *process, const Task *task, const BuddySet *set)
 {
     return thread_is_seen(h->p->world, process, task, h->policy,
@@ -166,8 +164,7 @@ static int join_part(ThreadHomes *h, const Task *task, const BuddySet *set, uint
     return 0;
 }
 
-/* The thread joins the unit of its buddy. The first thread of a set need not be known by itself: the set is
- * enough. */
+/* The thread joins the unit of its buddy. The first thread of a set need not be known by itself: the set is enough. */
 static int gather_thread(ThreadHomes *h, const Process *process, size_t first, size_t n, size_t i)
 {
     const World *world = h->p->world;

@@ -1,27 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Blocks and regions are both sorted by address. One walk over them takes a unit at a time: the part of a
- * block that lies in one region. Each owner of the block votes with its weight for the node it lives on. The
- * block goes to the node with all votes except one part in TOUCHES_MAY_DIFFER.
+/* Blocks and regions are both sorted by address. One walk over them takes a unit at a time: the part of a block that
+ * lies in one region. Each owner of the block votes with its weight for the node it lives on. The block goes to the
+ * node with all votes except one part in TOUCHES_MAY_DIFFER.
  *
- * The kernel moves a page when the same node asked for it twice in a row: with probability p * p for a share
- * p of the accesses. It takes a page as private when one task asked twice in a row, which happens every other
- * time when two tasks share it equally. Here weights halve with each round, so a node must have been alone
- * for eight rounds, or for ten in a process that uses much from several nodes. A block seen in few rounds may
- * have other users. Before BLOCKS_SURE_ROUNDS it is judged only if few blocks of the process are used from
- * several nodes, and before TOUCHES_ROUNDS_MIN only if threads work apart. In such a process a block that
- * threads of one node share moves there without a further test. Elsewhere it may be chance that these threads
- * are on one node, and the kernel's rule for shared pages decides: a page moves if that brings memory closer
- * to use by a quarter, use(to) * memory(from) * 3 > use(from) * memory(to) * 4. Equal use on both sides moves
- * nothing.
+ * The kernel moves a page when the same node asked for it twice in a row: with probability p * p for a share p of the
+ * accesses. It takes a page as private when one task asked twice in a row, which happens every other time when two
+ * tasks share it equally. Here weights halve with each round, so a node must have been alone for eight rounds, or for
+ * ten in a process that uses much from several nodes. A block seen in few rounds may have other users. Before
+ * BLOCKS_SURE_ROUNDS it is judged only if few blocks of the process are used from several nodes, and before
+ * TOUCHES_ROUNDS_MIN only if threads work apart. In such a process a block that threads of one node share moves there
+ * without a further test. Elsewhere it may be chance that these threads are on one node, and the kernel's rule for
+ * shared pages decides: a page moves if that brings memory closer to use by a quarter, use(to) * memory(from) * 3 >
+ * use(from) * memory(to) * 4. Equal use on both sides moves nothing.
  *
- * Example: a huge page on node 0 has one sample per round, always from a thread on node 1. It moves after ten
- * rounds; after three if few blocks of the process are used from several nodes; after one if eight blocks
- * were touched again, all by the same thread as before. If a thread of node 0 touches it every other round,
- * it stays.
+ * Example: a huge page on node 0 has one sample per round, always from a thread on node 1. It moves after ten rounds;
+ * after three if few blocks of the process are used from several nodes; after one if eight blocks were touched again,
+ * all by the same thread as before. If a thread of node 0 touches it every other round, it stays.
  *
- * What it does badly: a block of small pages of which only one was touched looks like a huge page. Moving it
- * in vain costs 2 MB, and only that page's user gains. */
+ * What it does badly: a block of small pages of which only one was touched looks like a huge page. Moving it in vain
+ * costs 2 MB, and only that page's user gains. */
 
 #include "plan/memory/blocks.h"
 
@@ -234,8 +232,7 @@ static BlocksVerdict judge_unit(const Judge *judge, const Unit *unit)
                                                                                 : BLOCKS_MOVE;
 }
 
-/* Counts attempts to move a block until it is local or gone. *verdict may become BLOCKS_BUSY. Returns 0 or
- * -ENOMEM. */
+/* Counts attempts to move a block until it is local or gone. *verdict may become BLOCKS_BUSY. Returns 0 or -ENOMEM. */
 static int note_tried(Judge *judge, const Unit *unit, BlocksVerdict *verdict)
 {
     uint32_t n;

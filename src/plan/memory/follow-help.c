@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Whose CPUs move memory. First those of the node it goes to, where its users are. They run at half speed
- * while they wait, and moving takes their CPUs as well. So CPUs of the node it leaves help, unless other
- * workloads would pay for that: half of them must be idle or run threads of the same workload, whose memory
- * was local so far.
+/* Whose CPUs move memory. First those of the node it goes to, where its users are. They run at half speed while they
+ * wait, and moving takes their CPUs as well. So CPUs of the node it leaves help, unless other workloads would pay for
+ * that: half of them must be idle or run threads of the same workload, whose memory was local so far.
  *
- * Example, nodes of two CPUs, a process on each, all memory on node 0. Moving 32 MB of small pages took 1.3 s
- * of CPU time in an emulated machine: 0.65 s of each thread on node 1, or 0.33 s of each of all. 90 % of the
- * accesses were local after 0.82 s, and after 1.17 s without help (numa01-thread-alloc in the lab). */
+ * Example, nodes of two CPUs, a process on each, all memory on node 0. Moving 32 MB of small pages took 1.3 s of CPU
+ * time in an emulated machine: 0.65 s of each thread on node 1, or 0.33 s of each of all. 90 % of the accesses were
+ * local after 0.82 s, and after 1.17 s without help (numa01-thread-alloc in the lab). */
 
 #include "plan/memory/follow-internal.h"
 

@@ -21,8 +21,7 @@
  * rounds. A choice of ours: longer than a wandering thread stays by chance. */
 #define STAYS_USEC 5000000U
 
-/* How long a moved block may not go back; doubled after further moves, up to BACK_DOUBLINGS times. Choices of
- * ours. */
+/* How long a moved block may not go back; doubled after further moves, up to BACK_DOUBLINGS times. Choices of ours. */
 #define BACK_USEC      5000000ULL
 #define BACK_DOUBLINGS 16
 

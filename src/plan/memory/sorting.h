@@ -90,8 +90,7 @@ bool sorting_next(Sorting *sorting, const Process *process, PlanUse *ret);
 int sorting_taken(Sorting *sorting, uint64_t now_usec);
 void sorting_refused(Sorting *sorting);
 
-/* The node of `nodes` for an interleaved block, by its address, as the mover computes it
- * (MoverOrder.to_nodes). */
+/* The node of `nodes` for an interleaved block, by its address, as the mover computes it (MoverOrder.to_nodes). */
 NodeIx sorting_stripe_node(hwloc_const_bitmap_t nodes, uint64_t address);
 
 /* Orders by block, then time; for the implementation. */

@@ -38,8 +38,7 @@
 /* The memory must still be there a slow tick after the threads came. */
 #define STAYS_USEC 1000000U
 
-/* A process that uses this many fourths of what the node's CPUs can give spends a fifth of its time on other
- * nodes. */
+/* A process that uses this many fourths of what the node's CPUs can give spends a fifth of its time on other nodes. */
 #define WIDE_FOURTHS 5U
 
 static uint64_t all_bytes(const Process *process, uint32_t n_nodes)

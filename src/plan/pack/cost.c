@@ -30,8 +30,7 @@
 
 /* Costs */
 
-/* Where some demand is in vain, what a site lacks to be half busy is an overload as well: others wait for its
- * CPUs. */
+/* Where some demand is in vain, what a site lacks to be half busy is an overload as well: others wait for its CPUs. */
 static uint64_t overload_cost(const Pack *p, const PackSite *site, const PackLoad *load)
 {
     uint64_t limit = site->limit + site->unmet;
@@ -161,8 +160,7 @@ static PackLoad plus(const PackLoad *a, const PackLoad *b)
                       a->thirst + b->thirst,     a->traffic + b->traffic};
 }
 
-/* Divides an amount over sites, in proportion to the room on each; what finds no room, in proportion to the
- * sizes. */
+/* Divides an amount over sites, in proportion to the room on each; what finds no room, in proportion to the sizes. */
 typedef struct Stream {
     uint64_t rooms, sizes, left;
     uint64_t fill, over; /* the parts of each room and of each size that are used; times 2^16 */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A packing in progress: the problem in an order that does not depend on the caller's, with sets that can be
- * changed one by one. Private to this folder.
+/* A packing in progress: the problem in an order that does not depend on the caller's, with sets that can be changed
+ * one by one. Private to this folder.
  *
- * Nodes without CPUs are left out, and the others ("sites") are sorted by key. Groups ("items") are sorted by
- * id. So any walk over nodes or groups from first to last that keeps the first of the best is independent of
- * names (I12). */
+ * Nodes without CPUs are left out, and the others ("sites") are sorted by key. Groups ("items") are sorted by id. So
+ * any walk over nodes or groups from first to last that keeps the first of the best is independent of names (I12). */
 
 #include "plan/pack/pack.h"
 
@@ -181,9 +180,8 @@ uint64_t pack_load_cost(Pack *p);
 /* Computes p->least. */
 uint64_t pack_load_least(const Pack *p);
 
-/* Booking is a rougher account for the construction, in which each group meets what the groups before it
- * took: wide groups are divided by capacity and never yield. pack_book_all() begins an account with the
- * current sets. */
+/* Booking is a rougher account for the construction, in which each group meets what the groups before it took: wide
+ * groups are divided by capacity and never yield. pack_book_all() begins an account with the current sets. */
 void pack_book_all(Pack *p);
 void pack_book(Pack *p, uint32_t item);
 

@@ -2,37 +2,35 @@
 
 /* Packing: a local search (pack/search.c) from one start or three, repeated until it finds no improvement.
  *
- * If all groups have homes that fit, the search begins there: a machine in use is improved, not rebuilt.
- * Otherwise there are two more starts, from nothing: by decreasing demand, as in bin packing, and by
- * decreasing regret, which is how much more a group pays for its memory on the second best node than on the
- * best. The best of the three results counts.
+ * If all groups have homes that fit, the search begins there: a machine in use is improved, not rebuilt. Otherwise
+ * there are two more starts, from nothing: by decreasing demand, as in bin packing, and by decreasing regret, which is
+ * how much more a group pays for its memory on the second best node than on the best. The best of the three results
+ * counts.
  *
- * The result becomes the home of every group, and the search begins again from there, until nothing changes.
- * So the result is a fixed point. That costs nothing: a packing that is better by more than the cost of
- * moving from here also looks better from the first homes, because moving directly is never dearer than in
- * two steps. For the same reason each round lowers the cost, and the rounds end.
+ * The result becomes the home of every group, and the search begins again from there, until nothing changes. So the
+ * result is a fixed point. That costs nothing: a packing that is better by more than the cost of moving from here also
+ * looks better from the first homes, because moving directly is never dearer than in two steps. For the same reason
+ * each round lowers the cost, and the rounds end.
  *
- * Worked example, four nodes of 8 CPUs, four groups of 8 threads, a quarter of each group's memory on each
- * node (S-JVM): each node costs the same for the memory. The first group gets the first node. There the
- * second would be 7.36 CPUs beyond 108 %, so it gets the second node, and so on: one node each, which no
- * neighbourhood improves.
+ * Worked example, four nodes of 8 CPUs, four groups of 8 threads, a quarter of each group's memory on each node
+ * (S-JVM): each node costs the same for the memory. The first group gets the first node. There the second would be
+ * 7.36 CPUs beyond 108 %, so it gets the second node, and so on: one node each, which no neighbourhood improves.
  *
- * The bound. Work is counted in steps of a few nanoseconds, mostly looks at one group's load on one node. A
- * search checks its steps before each set that it tries. So it ends PACK_STEPS after its start, plus at most
- * one exact cost, less than G x (3 x n + 10) for G groups, all of them on all n nodes, and one change of all
- * sets and back, G x (3 + G / 8) each. The rest of a construction is not cut off: a group tries n single
- * nodes at 6 steps, and the cheapest 2, 4, 8, ... nodes, together less than 4 x n at 4 steps: 22 x n for each
- * group. There are at most PACK_ROUNDS + 2 starts, so all takes less than
+ * The bound. Work is counted in steps of a few nanoseconds, mostly looks at one group's load on one node. A search
+ * checks its steps before each set that it tries. So it ends PACK_STEPS after its start, plus at most one exact cost,
+ * less than G x (3 x n + 10) for G groups, all of them on all n nodes, and one change of all sets and back, G x (3 + G
+ * / 8) each. The rest of a construction is not cut off: a group tries n single nodes at 6 steps, and the cheapest 2,
+ * 4, 8, ... nodes, together less than 4 x n at 4 steps: 22 x n for each group. There are at most PACK_ROUNDS + 2
+ * starts, so all takes less than
  *
  *     (PACK_ROUNDS + 2) x (PACK_STEPS + G x (25 x n + G / 4 + 20))
  *
  * steps: 2.6 million for 200 groups on 16 nodes, of which the worst of 945 random problems took half. Nothing
  * enumerates orders, nor the sets of more than four nodes.
  *
- * What it does badly: of small random problems one in 2,500 costs more than 5 % too much, up to 19 %
- * (BENCHMARKS.md), where three or four groups would have to change to quite other sets together. On large
- * problems PACK_STEPS ends the search before it has tried everything; how far from the optimum they are is
- * unknown. */
+ * What it does badly: of small random problems one in 2,500 costs more than 5 % too much, up to 19 % (BENCHMARKS.md),
+ * where three or four groups would have to change to quite other sets together. On large problems PACK_STEPS ends the
+ * search before it has tried everything; how far from the optimum they are is unknown. */
 
 #include "plan/pack/internal.h"
 

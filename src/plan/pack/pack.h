@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which nodes each group should live on, with all groups of the machine considered together: compress, spread
- * and flip (P15) under the load rules of P5 and P6. A pure function of numbers that knows neither World nor
- * policies.
+/* Which nodes each group should live on, with all groups of the machine considered together: compress, spread and flip
+ * (P15) under the load rules of P5 and P6. A pure function of numbers that knows neither World nor policies.
  *
- * Loads and demands are in permille of a CPU. Demand is run time plus runnable wait. Run time alone would
- * shrink a group that starves, and the next packing would put it where it starves more. */
+ * Loads and demands are in permille of a CPU. Demand is run time plus runnable wait. Run time alone would shrink a
+ * group that starves, and the next packing would put it where it starves more. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,17 +47,15 @@ typedef struct PackGroup {
     uint64_t id; /* breaks ties, lower first; distinct */
     PackMode mode;
     uint32_t demand_permille;
-    /* Mode=auto: the share of its memory use that is private to a thread. For that share threads need not be
-     * together, so they should not press on the memory of one node. 0: all is shared, or unknown.
-     * Mode=spread: taken as 1000 */
+    /* Mode=auto: the share of its memory use that is private to a thread. For that share threads need not be together,
+     * so they should not press on the memory of one node. 0: all is shared, or unknown. Mode=spread: taken as 1000 */
     uint32_t private_permille;
     /* Share of its memory use that is private to a thread and on one node for each */
     uint32_t sorted_permille;
     /* Mode=auto: share of its memory use that few threads share, if these fit a node. They need not be near
      * the others */
     uint32_t few_permille;
-    /* Mode=auto: demand of threads that run all the time. Two of them on one core always slow each other
-     * down */
+    /* Mode=auto: demand of threads that run all the time. Two of them on one core always slow each other down */
     uint32_t steady_permille;
     /* Variance of the number of threads that want a CPU at one instant, in permille. For n threads that each
      * want one for a part u of the time it is n u (1 - u) */
@@ -92,8 +89,7 @@ typedef struct PackProblem {
     uint32_t n_nodes;
     /* Load that may press on one node's memory before it counts (P5, imb_numa_nr) */
     uint32_t allowed_imbalance_permille;
-    /* The permille of all demand that the machine can give, if that is not all; demands have been cut to it.
-     * 0: all */
+    /* The permille of all demand that the machine can give, if that is not all; demands have been cut to it. 0: all */
     uint32_t share_permille;
     /* [n_cpusets * n_nodes]: CPUs of each cpuset on each node, permille of a CPU. All groups of a cpuset
      * share them; CPUs in several cpusets are counted for each */
@@ -196,14 +192,13 @@ typedef struct PackCost {
  * shares; both in permille of a CPU. */
 uint64_t pack_limit(uint64_t capacity);
 
-/* Packs all groups: ret_sets[i] are the nodes of groups[i], 0: none (nowhere allowed, or it stays and has no
- * home). The order of nodes and groups does not matter; their keys and ids decide ties. Packing again with
- * these sets as homes gives them again. Only if the work on a very large problem exceeded its bound may it
- * give a cheaper packing.
+/* Packs all groups: ret_sets[i] are the nodes of groups[i], 0: none (nowhere allowed, or it stays and has no home).
+ * The order of nodes and groups does not matter; their keys and ids decide ties. Packing again with these sets as
+ * homes gives them again. Only if the work on a very large problem exceeded its bound may it give a cheaper packing.
  *
- * The least cost is not guaranteed (the problem is NP-hard), bounded work is. Returns 0, -ENOMEM, -E2BIG
- * beyond the limits above, or -EINVAL: a key or id occurs twice, `home` or `allowed` has nodes that the
- * machine lacks, or `cpuset` is none of the problem's. */
+ * The least cost is not guaranteed (the problem is NP-hard), bounded work is. Returns 0, -ENOMEM, -E2BIG beyond the
+ * limits above, or -EINVAL: a key or id occurs twice, `home` or `allowed` has nodes that the machine lacks, or
+ * `cpuset` is none of the problem's. */
 int pack_solve(const PackProblem *problem, PackNodes *ret_sets);
 
 /* Divides the demand of each group over the nodes of its set, as the costs do: ret[group * n_nodes + node],

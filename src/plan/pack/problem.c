@@ -140,8 +140,7 @@ static void make_remote(const Pack *p, const PackItem *item, const uint64_t *byt
 
         for (uint32_t k = 0; k < p->problem->n_nodes; k++)
             sum += bytes[k] / KIB * excess(p->problem, p->sites[i].index, k);
-        /* The mean is taken times 1024 first, so that 2^40 KiB and a demand of PACK_DEMAND_MAX stay below
-         * 2^64. */
+        /* The mean is taken times 1024 first, so that 2^40 KiB and a demand of PACK_DEMAND_MAX stay below 2^64. */
         ret_here[i] = (uint32_t)(bytes[p->sites[i].index] / KIB * 1000 / total);
         ret[i] = sum * 1024 / total * item->weight * item->pull / (1024ULL / PACK_SCALE * 1000);
     }

@@ -51,8 +51,7 @@ static uint64_t total_cost(Pack *p)
     return p->own + load;
 }
 
-/* Returns the cost with this set, and keeps the set if it is the best so far. UINT64_MAX: it cannot be the
- * best. */
+/* Returns the cost with this set, and keeps the set if it is the best so far. UINT64_MAX: it cannot be the best. */
 static uint64_t appraise(PackSearch *s, Quest *q, PackNodes set)
 {
     Pack *p = s->p;
@@ -296,8 +295,7 @@ static bool improve_by_pushing(PackSearch *s, uint64_t *cost)
 
 /* Moves of many groups */
 
-/* Ends a change of many sets and the moves after it, at cost `c`: restores s->saved if that is no
- * improvement. */
+/* Ends a change of many sets and the moves after it, at cost `c`: restores s->saved if that is no improvement. */
 static bool keep_if_better(PackSearch *s, uint64_t c, uint64_t *cost)
 {
     if (c < *cost) {

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Looking at a region is the only way to learn that it is used, and the scan skips regions that are not used.
- * So a region left out once is left out for good, unless it is forced.
+/* Looking at a region is the only way to learn that it is used, and the scan skips regions that are not used. So a
+ * region left out once is left out for good, unless it is forced.
  *
- * The first two sequences look at everything. From then on a region is looked at if the filters say that a
- * thread was there during the last four to eight delays. Example: sixteen regions, one thread in each, and a
- * scan for one thread at a time. Its own region passes, the fifteen others do not, so a sequence sees a
- * sixteenth of the memory. With force_complete each step that comes to the end of the list takes one of the
- * fifteen, and after fifteen such steps the sequence is complete. A scan for all threads leaves out only
- * unused regions, and regions used again after a pause.
+ * The first two sequences look at everything. From then on a region is looked at if the filters say that a thread was
+ * there during the last four to eight delays. Example: sixteen regions, one thread in each, and a scan for one thread
+ * at a time. Its own region passes, the fifteen others do not, so a sequence sees a sixteenth of the memory. With
+ * force_complete each step that comes to the end of the list takes one of the fifteen, and after fifteen such steps
+ * the sequence is complete. A scan for all threads leaves out only unused regions, and regions used again after a
+ * pause.
  *
- * The budget is present memory. How much of a range is present follows from the last look at its region,
- * evenly spread; without one, everything counts as present. Address space is bounded by eight times the
- * window.
+ * The budget is present memory. How much of a range is present follows from the last look at its region, evenly
+ * spread; without one, everything counts as present. Address space is bounded by eight times the window.
  *
  * Not restated: 6.12 also takes regions left out for more sequences than there are threads (f22cde4371f3). */
 
@@ -34,8 +33,7 @@ const char *const scan_reason_names[] = {
     [SCAN_REASON_MAX] = NULL,
 };
 
-/* First sequences of a region, in which it is looked at whoever uses it. In the kernel its delay counts among
- * them. */
+/* First sequences of a region, in which it is looked at whoever uses it. In the kernel its delay counts among them. */
 #define OPEN_SEQUENCES 2U
 
 typedef struct Step {

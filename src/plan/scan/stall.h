@@ -20,8 +20,7 @@
 #define STALL_THREADS_MAX     64U
 #define STALL_THREADS_BY_TICK 16U
 
-/* Counting continues from tick to tick until the threads ran for STALL_CYCLES, some 10 ms, or until
- * STALL_USEC_MAX. */
+/* Counting continues from tick to tick until the threads ran for STALL_CYCLES, some 10 ms, or until STALL_USEC_MAX. */
 #define STALL_CYCLES     30000000U
 #define STALL_CYCLES_MIN 1000000U
 #define STALL_USEC_MAX   500000U

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* How busy each CPU was, and how long tasks waited for it, between two readings of /proc/stat and
- * /proc/schedstat. */
+/* How busy each CPU was, and how long tasks waited for it, between two readings of /proc/stat and /proc/schedstat. */
 
 #include "kernel/cpu-times.h"
 #include "kernel/schedstat.h"

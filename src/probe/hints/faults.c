@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Evidence W, write hint faults: the kernel's NUMA hint faults, made from userspace. Writing "4" to
- * /proc/PID/clear_refs write-protects all pages of the process. The next write to each takes a short fault,
- * for which a software event records thread, address and CPU. Neither kernel.numa_balancing nor hardware
- * counters are needed.
+ * /proc/PID/clear_refs write-protects all pages of the process. The next write to each takes a short fault, for which
+ * a software event records thread, address and CPU. Neither kernel.numa_balancing nor hardware counters are needed.
  *
  *     round:  read rings --> threads --> blocks: on which nodes? --> count --> protect again, or not yet
  *
- * A round has one sample per page: one for all 2 MB of a huge page (which is not split), and one for each
- * small page, thinned out when they are too many for the rings. A page written once looks like one written
- * all the time. Of the threads that share a page only the first is seen. Reads are not seen at all.
+ * A round has one sample per page: one for all 2 MB of a huge page (which is not split), and one for each small page,
+ * thinned out when they are too many for the rings. A page written once looks like one written all the time. Of the
+ * threads that share a page only the first is seen. Reads are not seen at all.
  *
- * Protecting walks all page tables in one go, with the address space locked against faults and mappings; no
- * window can be given. So it is not done
+ * Protecting walks all page tables in one go, with the address space locked against faults and mappings; no window can
+ * be given. So it is not done
  *   - while pages are moved, or the process touches memory for the first time. Both want the same lock, and
  *     protecting then takes 10 to 20 times as long, up to 350 ms. Rings go on recording first touches, and
  *     writes to pages still protected;
@@ -51,8 +50,7 @@
 /* Pages per call of move_pages(2), which holds the lock of the address space shared: 1 ms. */
 #define PLACES_PER_CALL 4096U
 
-/* Readings of numa_maps take at most one part in DESCRIBE_SHARE of a CPU, and are at least DESCRIBE_MIN_USEC
- * apart. */
+/* Readings of numa_maps take at most one part in DESCRIBE_SHARE of a CPU, and are at least DESCRIBE_MIN_USEC apart. */
 #define DESCRIBE_SHARE    100U
 #define DESCRIBE_MIN_USEC (10 * USEC_PER_SEC)
 

@@ -2,8 +2,7 @@
 #pragma once
 
 /* Whether write hint faults work here. A child writes to pages, protects them, writes again, and checks that each
- * write was recorded. Only trying tells: without soft-dirty bits the write to clear_refs succeeds and does
- * nothing. */
+ * write was recorded. Only trying tells: without soft-dirty bits the write to clear_refs succeeds and does nothing. */
 
 #include <stdbool.h>
 #include <stdint.h>

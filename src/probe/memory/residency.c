@@ -28,15 +28,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* CPU time of the readings of one discovery; the last one may exceed it. Once a second that is half a
- * percent, which only a crowd of new processes uses. The ticks in between, which continue with the crowd,
- * have a fifth of it each. */
+/* CPU time of the readings of one discovery; the last one may exceed it. Once a second that is half a percent, which
+ * only a crowd of new processes uses. The ticks in between, which continue with the crowd, have a fifth of it each. */
 #define PASS_NSEC     (NSEC_PER_SEC / 200)
 #define CATCH_UP_NSEC (PASS_NSEC / 5)
 
-/* A reading that takes longer is fetched at the next discovery, and so are all after waits of BUDGET_USEC.
- * Both are less than for command lines: a reading takes long because it is large, not because something is
- * wrong. */
+/* A reading that takes longer is fetched at the next discovery, and so are all after waits of BUDGET_USEC. Both are
+ * less than for command lines: a reading takes long because it is large, not because something is wrong. */
 #define WAIT_USEC   5000U
 #define BUDGET_USEC 20000U
 /* A reading of 100 GiB in small pages takes ten seconds. */

@@ -232,8 +232,7 @@ static size_t count_asked(Aside *aside, const AsideKey *key, bool all, size_t *r
     return n;
 }
 
-/* Whether one more question of this user may be asked: 0; -EAGAIN: not now; -EDQUOT: not as long as its reads
- * hang. */
+/* Whether one more question of this user may be asked: 0; -EAGAIN: not now; -EDQUOT: not as long as its reads hang. */
 static int admit(Aside *aside, const AsideKey *key)
 {
     size_t n_hanging, n = count_asked(aside, key, false, &n_hanging);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Version 1 hierarchies are looked for where every distribution mounts them, /sys/fs/cgroup/CONTROLLER, and
- * that of cpusets also where batch systems do (kernel/cgroup/cpusets.h). If a path is missing there (a
- * container sees the host's paths but mounts only its own part), the search ends at the mount's root, the
- * container's own group.
+/* Version 1 hierarchies are looked for where every distribution mounts them, /sys/fs/cgroup/CONTROLLER, and that of
+ * cpusets also where batch systems do (kernel/cgroup/cpusets.h). If a path is missing there (a container sees the
+ * host's paths but mounts only its own part), the search ends at the mount's root, the container's own group.
  *
- * Unit names are recognised as by sd_pid_get_unit(3), but by the innermost name, not the outermost: a policy
- * for app.slice or for a container's service is about what runs in it. */
+ * Unit names are recognised as by sd_pid_get_unit(3), but by the innermost name, not the outermost: a policy for
+ * app.slice or for a container's service is about what runs in it. */
 
 #include "probe/tasks/cgroup.h"
 

@@ -135,8 +135,7 @@ static uint64_t started_usec(const Probe *probe, const ProcStat *stat, uint64_t 
     return now_usec - MIN(age * (probe->tick_nsec / NSEC_PER_USEC), now_usec);
 }
 
-/* Adds a process to the World. Returns its index, -EEXIST while an older process with its PID is there, or
- * -ENOMEM. */
+/* Adds a process to the World. Returns its index, -EEXIST while an older process with its PID is there, or -ENOMEM. */
 static int add_process(Probe *probe, World *world, const Subject *subject, SeenProcess *seen,
                        uint64_t now_usec)
 {

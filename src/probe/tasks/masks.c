@@ -214,8 +214,7 @@ TaskHands probe_mask_judge(Probe *probe, World *world, const Process *process, c
     return TASK_HANDS_FOREIGN;
 }
 
-/* What was refused while the cpuset changed may be allowed now, and a mask that looked narrow may be all
- * there is. */
+/* What was refused while the cpuset changed may be allowed now, and a mask that looked narrow may be all there is. */
 static void judge_again(Probe *probe, World *world, const Process *process)
 {
     size_t n, first = world_process_tasks(world, process, &n);
@@ -331,8 +330,7 @@ static int refresh_task(Probe *probe, World *world, Process *process, SeenProces
     return 0;
 }
 
-/* Number of tasks, from `first` on and wrapping around, that include as many tasks changed by us as one pass
- * reads. */
+/* Number of tasks, from `first` on and wrapping around, that include as many tasks changed by us as one pass reads. */
 static size_t span_of_ours(const Probe *probe, const World *world, size_t first)
 {
     size_t n = 0, i = 0;

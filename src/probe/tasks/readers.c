@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* An open descriptor costs this process 32 bytes and the kernel about 6 KiB (file, inode, directory entries,
- * and the page its text is made in). It saves six of the seven microseconds that opening, reading and closing
- * take. And it stays with its thread: when the TID is reused, reading fails with ESRCH instead of giving
- * another thread's times. */
+/* An open descriptor costs this process 32 bytes and the kernel about 6 KiB (file, inode, directory entries, and the
+ * page its text is made in). It saves six of the seven microseconds that opening, reading and closing take. And it
+ * stays with its thread: when the TID is reused, reading fails with ESRCH instead of giving another thread's times. */
 
 #include "probe/tasks/readers.h"
 

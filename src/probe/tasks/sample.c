@@ -196,8 +196,7 @@ static bool take_sample(Probe *probe, const World *world, Task *task, Reader *re
     return *left == 0;
 }
 
-/* Samples busy threads, continuing where the last tick stopped if there were too many. Returns how many are
- * quiet. */
+/* Samples busy threads, continuing where the last tick stopped if there were too many. Returns how many are quiet. */
 static size_t sample_working(Probe *probe, World *world, size_t *left)
 {
     size_t n = world->n_tasks, n_quiet = 0, first = n > 0 ? probe->sample_cursor % n : 0;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The threads of one process: those listed in its task directory are merged with those in the World. For a
- * large process this takes many passes (ThreadCourse), each of which lists, or reads, as many as a tick has
- * time for; other large processes wait. A thread that starts or ends meanwhile is seen the next time, because
- * then the numbers differ.
+/* The threads of one process: those listed in its task directory are merged with those in the World. For a large
+ * process this takes many passes (ThreadCourse), each of which lists, or reads, as many as a tick has time for; other
+ * large processes wait. A thread that starts or ends meanwhile is seen the next time, because then the numbers differ.
  *
- * A reused TID is found because the former thread is seen to be gone: by its descriptor or, where none is
- * kept open, by a rolling reread of start times. */
+ * A reused TID is found because the former thread is seen to be gone: by its descriptor or, where none is kept open,
+ * by a rolling reread of start times. */
 
 #include "base/root.h"
 #include "base/scan.h"

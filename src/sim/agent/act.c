@@ -28,8 +28,7 @@ static bool is_replaceable(const Thread *thread, const PlanAction *action)
     return thread->given || hwloc_bitmap_isequal(thread->allowed, action->from);
 }
 
-/* Carries out an action on one thread of its subject. Returns whether the thread is now as the action wants
- * it. */
+/* Carries out an action on one thread of its subject. Returns whether the thread is now as the action wants it. */
 static bool act_thread(Engine *e, uint32_t index, const PlanAction *action)
 {
     Thread *thread = &e->threads[index];

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the mover would do (P18 to P20): it moves pages of a process to the nodes of its request, at the speed
- * at which one CPU copies or at the rate of the request, as long as the nodes have room. Each node has one
- * mover. It runs before all threads: on an idle CPU of its node if there is one, else in the time of a thread
- * that runs there.
+/* What the mover would do (P18 to P20): it moves pages of a process to the nodes of its request, at the speed at which
+ * one CPU copies or at the rate of the request, as long as the nodes have room. Each node has one mover. It runs
+ * before all threads: on an idle CPU of its node if there is one, else in the time of a thread that runs there.
  *
- * Left out: refused pages; waiting of threads that touch a page in flight; and exchange of blocks when
- * interleaving (P17): here a node with too much of a region gives pages away and gets none in return. */
+ * Left out: refused pages; waiting of threads that touch a page in flight; and exchange of blocks when interleaving
+ * (P17): here a node with too much of a region gives pages away and gets none in return. */
 
 #include "plan/memory/follow.h"
 #include "sim/agent/agent.h"

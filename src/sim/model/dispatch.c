@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Fair run queues. Each CPU runs the thread with the least virtual run time for a slice, and for longer while no
- * waiting thread has run less. A thread that wakes gets at most one slice of credit; a newborn thread starts one
- * slice behind. The running thread is never preempted before its slice ends. Linux does so from 6.6 on (run to
- * parity), and before that with the large sched_wakeup_granularity that stealing was measured with.
+ * waiting thread has run less. A thread that wakes gets at most one slice of credit; a newborn thread starts one slice
+ * behind. The running thread is never preempted before its slice ends. Linux does so from 6.6 on (run to parity), and
+ * before that with the large sched_wakeup_granularity that stealing was measured with.
  *
- * A CPU with one thread has an event only at the end of that thread's burst, and none if the burst has no
- * end. */
+ * A CPU with one thread has an event only at the end of that thread's burst, and none if the burst has no end. */
 
 #include "sim/model/engine.h"
 

@@ -425,8 +425,7 @@ void prefer_faulted(Engine *e, Thread *thread, bool shared, uint32_t node, uint3
 /* Called when a family is scanned: moves its running threads, whose accounts are up to date, to their
  * preferred nodes. */
 void prefer_scanned(Engine *e, const Family *family);
-/* Returns the time until the family's next scan, by the faults of the thread that scanned; ENGINE_NONE: none
- * did. */
+/* Returns the time until the family's next scan, by the faults of the thread that scanned; ENGINE_NONE: none did. */
 uint64_t prefer_period_nsec(const Engine *e, const Family *family, int32_t scanner);
 
 typedef enum PreferVerdict {

@@ -159,8 +159,7 @@ static uint32_t random_cpu(Engine *e, CpuMask mask)
     return n_idle > 0 ? idle : any;
 }
 
-/* CPUs on which the thread may be born: those of StartNodes= that it may use or, without any, all that it may
- * use. */
+/* CPUs on which the thread may be born: those of StartNodes= that it may use or, without any, all that it may use. */
 static CpuMask birth_mask(Engine *e, const Thread *thread, const SimWorkload *w)
 {
     CpuMask mask = thread->allowed;

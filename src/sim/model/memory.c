@@ -176,8 +176,7 @@ static void used_region(Engine *e, Thread *thread, int32_t region, uint32_t node
     e->watch(e, thread, region, node, work);
 }
 
-/* Adds run time to the nodes whose memory the thread uses; `shared` permille of its accesses go to shared
- * memory. */
+/* Adds run time to the nodes whose memory the thread uses; `shared` permille of its accesses go to shared memory. */
 static void note_presence(Engine *e, const Thread *thread, uint64_t shared, uint64_t nsec)
 {
     int32_t own = shared < 1000 ? own_region(e, thread) : ENGINE_NONE;

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* The kernel's NUMA scanning (P8, P9), and the pages that follow its hinting faults (P13). Restated from the
- * description of task_numa_work() and of "sched/numa: Complete scanning of partial and inactive VMAs"
- * (f169c62ff7, 2023).
+ * description of task_numa_work() and of "sched/numa: Complete scanning of partial and inactive VMAs" (f169c62ff7,
+ * 2023).
  *
- * One running thread of a process scans at a time, 256 MB per turn. In the first two passes it marks every
- * region, later only those whose filter of threads that faulted there has its bit. The filter forgets after
- * four to eight scan delays. So a region is skipped if no thread that uses it happens to scan, and the longer
- * that lasts, the less is known of the region. With forced completion, one skipped region is marked at the
- * end of each turn, and a pass ends only when no region is left.
+ * One running thread of a process scans at a time, 256 MB per turn. In the first two passes it marks every region,
+ * later only those whose filter of threads that faulted there has its bit. The filter forgets after four to eight scan
+ * delays. So a region is skipped if no thread that uses it happens to scan, and the longer that lasts, the less is
+ * known of the region. With forced completion, one skipped region is marked at the end of each turn, and a pass ends
+ * only when no region is left.
  *
- * Left out: in the kernel marked pages fault in the order of accesses; here they are spread evenly over a
- * region. */
+ * Left out: in the kernel marked pages fault in the order of accesses; here they are spread evenly over a region. */
 
 #include "sim/model/engine.h"
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The life of a thread. It runs bursts. The pauses between them end by a timer, or when another thread wakes
- * it.
+/* The life of a thread. It runs bursts. The pauses between them end by a timer, or when another thread wakes it.
  *
- * Wake relations are circles: a pair, or all threads of a process. The first half of a circle sends a message
- * after each burst. The second half receives: it runs a burst for each message, and sleeps when there is
- * none. A sender of a pair waits until its message has been processed. A sender of a group goes on with the
- * next receiver, and waits only while the socket of the current receiver is full. Senders end when they have
- * done their work, receivers when no sender is left. */
+ * Wake relations are circles: a pair, or all threads of a process. The first half of a circle sends a message after
+ * each burst. The second half receives: it runs a burst for each message, and sleeps when there is none. A sender of a
+ * pair waits until its message has been processed. A sender of a group goes on with the next receiver, and waits only
+ * while the socket of the current receiver is full. Senders end when they have done their work, receivers when no
+ * sender is left. */
 
 #include "sim/model/engine.h"
 
@@ -163,8 +162,7 @@ static void ends(Engine *e, uint32_t index)
     tally->ended_nsec = e->now_nsec;
 }
 
-/* The receiver of a sender's next message. There always is one, because receivers do not end before their
- * senders. */
+/* The receiver of a sender's next message. There always is one, because receivers do not end before their senders. */
 static uint32_t next_receiver(const Engine *e, const Circle *circle, uint32_t sender)
 {
     uint32_t n = circle->n - circle->n_senders;
@@ -254,8 +252,7 @@ static void pause_receiver(Engine *e, uint32_t index, const Circle *circle)
         ends(e, index);
 }
 
-/* Ends a thread that has done all its work, and with the last sender the receivers that have nothing left to
- * do. */
+/* Ends a thread that has done all its work, and with the last sender the receivers that have nothing left to do. */
 static void retire(Engine *e, uint32_t index, const Circle *circle)
 {
     ends(e, index);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Parses expectations. Names are looked up at once, so that a mistyped one is an error before an hour of
- * runs. */
+/* Parses expectations. Names are looked up at once, so that a mistyped one is an error before an hour of runs. */
 
 #include "sim/scenario/expect.h"
 

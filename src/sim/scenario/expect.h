@@ -9,12 +9,11 @@
  *                                                VARIANT/VARIANT, the quotient of two
  *     Range=METRIC [VARIANT] OP NUMBER           (largest - smallest) / mean over the seeds
  *
- * METRIC is the name of a metric, followed by (WORKLOAD) if it is that of one workload. OP is <, <=, ==, >=
- * or >. The variant may be omitted if the file has only one.
+ * METRIC is the name of a metric, followed by (WORKLOAD) if it is that of one workload. OP is <, <=, ==, >= or >. The
+ * variant may be omitted if the file has only one.
  *
- * Every kind is reduced to one number per seed and a limit; for an order it is the smallest quotient of
- * neighbours, which must be above 1. Without an end, makespan-usec is infinite. 0 / 0 is not a number and
- * fulfils nothing. */
+ * Every kind is reduced to one number per seed and a limit; for an order it is the smallest quotient of neighbours,
+ * which must be above 1. Without an end, makespan-usec is infinite. 0 / 0 is not a number and fulfils nothing. */
 
 #include "sim/scenario/spec.h"
 
@@ -46,8 +45,7 @@ static inline size_t sim_table_row(const SimSpec *spec)
     return (spec->n_workloads + 1) * SIM_METRIC_MAX;
 }
 
-/* One metric of one run; `workload` SIZE_MAX is the machine. INFINITY for the makespan of a run that did not
- * end. */
+/* One metric of one run; `workload` SIZE_MAX is the machine. INFINITY for the makespan of a run that did not end. */
 double sim_table_get(const SimTable *table, size_t variant, size_t seed, SimMetric metric, size_t workload);
 
 typedef struct SimSummary {

@@ -36,8 +36,7 @@ static const char *without_ignoring(const char *text)
     return strncmp(text, ignoring, n) == 0 ? text + n : text;
 }
 
-/* Reports the messages about an inline policy at the lines of the scenario; once, although each variant
- * parses it. */
+/* Reports the messages about an inline policy at the lines of the scenario; once, although each variant parses it. */
 static void pass_on(ScenarioDraft *d, PolicyDraft *p, const ConfReport *report)
 {
     for (size_t i = 0; i < report->n_messages && !p->reported; i++) {

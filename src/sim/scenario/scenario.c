@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Reads scenarios. The file is read into a draft, section by section. Only if all of it is well formed is the
- * draft resolved against the machine (resolve.c). So one mistake gives one message, and sections may come in
- * any order, except that [Kernel] must come before the variants, which start from it.
+/* Reads scenarios. The file is read into a draft, section by section. Only if all of it is well formed is the draft
+ * resolved against the machine (resolve.c). So one mistake gives one message, and sections may come in any order,
+ * except that [Kernel] must come before the variants, which start from it.
  *
- * A policy may contain unknown keys, because an older version should load the file of a newer one. In a
- * scenario they are errors: a scenario is a test, and one that passes because half of it was not read is
- * worse than none. */
+ * A policy may contain unknown keys, because an older version should load the file of a newer one. In a scenario they
+ * are errors: a scenario is a test, and one that passes because half of it was not read is worse than none. */
 
 #include "sim/scenario/draft.h"
 

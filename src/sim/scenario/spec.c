@@ -19,9 +19,8 @@ const SimModel sim_model_default = {
     .smt_permille = 610,
     .counters = true,
 
-    /* Two-socket servers run at 2.5 to 3.5 GHz with all cores busy. Two instructions per cycle are half of
-     * what such cores can retire. All that matters is that this is far above what plan/scan/stall.h considers
-     * slow. */
+    /* Two-socket servers run at 2.5 to 3.5 GHz with all cores busy. Two instructions per cycle are half of what such
+     * cores can retire. All that matters is that this is far above what plan/scan/stall.h considers slow. */
     .cycles_per_usec = 3000,
     .ipc_permille = 2000,
 

@@ -30,8 +30,7 @@ typedef struct Fixture {
 
 /* For cmocka set-ups: the fixture, which becomes their state. */
 Fixture *fixture_new(void **state);
-/* cmocka set-up and tear-down: started, with process 100, whose threads 100, 101 and 102 may use all eight
- * CPUs. */
+/* cmocka set-up and tear-down: started, with process 100, whose threads 100, 101 and 102 may use all eight CPUs. */
 int fixture_setup_threads(void **state);
 int fixture_teardown(void **state);
 

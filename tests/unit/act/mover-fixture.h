@@ -34,8 +34,7 @@ uint64_t mover_order_hanging(MoverFixture *f, unsigned n);
 /* Waits until threads that hung have ended. The last thing they do to the machine is under its lock. */
 void mover_await_no_threads(MoverFixture *f);
 
-/* Asserts that a small request, submitted while `n_hanging` threads hang in a large one, ends before the
- * large one. */
+/* Asserts that a small request, submitted while `n_hanging` threads hang in a large one, ends before the large one. */
 void mover_try_turns(MoverFixture *f, unsigned n_hanging);
 
 /* Asserts that `n` hanging threads are given up after a time, that others take over, and that the first ones

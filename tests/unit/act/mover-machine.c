@@ -203,8 +203,7 @@ static int status_of(Machine *machine, const void *page)
     return area->node[i] < 0 ? -ENOENT : area->node[i];
 }
 
-/* Moves one queued page, or the huge page it belongs to. Returns the bytes moved; 0: pinned, or there
- * already. */
+/* Moves one queued page, or the huge page it belongs to. Returns the bytes moved; 0: pinned, or there already. */
 static uint64_t move_one(Machine *machine, const void *page, int node)
 {
     size_t per_block = (size_t)(BLOCK / machine->page_bytes), n = 1, i;

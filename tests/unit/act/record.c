@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the kernel does with masks, as far as this room relies on it. A requested mask is cut by the cpuset
- * and, since Linux 6.2, remembered for when the cpuset changes. An empty result is EINVAL. A mask is shown
- * without its offline CPUs. A child inherits its creator's mask. The tests of act_ops_affinity check these
- * against a real kernel. */
+/* What the kernel does with masks, as far as this room relies on it. A requested mask is cut by the cpuset and, since
+ * Linux 6.2, remembered for when the cpuset changes. An empty result is EINVAL. A mask is shown without its offline
+ * CPUs. A child inherits its creator's mask. The tests of act_ops_affinity check these against a real kernel. */
 
 #include "record.h"
 
@@ -98,8 +97,7 @@ static RecordThread *find(const ActRecord *record, pid_t tid)
     return NULL;
 }
 
-/* Finds a thread by pid, tid and start time. As in /proc, a pid equal to the tid stands for the thread's
- * process. */
+/* Finds a thread by pid, tid and start time. As in /proc, a pid equal to the tid stands for the thread's process. */
 static RecordThread *find_task(const ActRecord *record, TaskKey task)
 {
     RecordThread *thread = find(record, task.tid);

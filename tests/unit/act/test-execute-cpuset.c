@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Actions on process 100 while its cpuset changes: whatever the kernel leaves of a mask of ours is still
- * ours. */
+/* Actions on process 100 while its cpuset changes: whatever the kernel leaves of a mask of ours is still ours. */
 
 #include "fixture.h"
 
@@ -111,8 +110,7 @@ static void test_cpuset_leaves_original_seen(void **state)
     check_cut_to_original(*state, "4-7", true);
 }
 
-/* A cpuset that was narrowed after the World was read: what it leaves of a mask of all CPUs is not a user's
- * choice. */
+/* A cpuset that was narrowed after the World was read: what it leaves of a mask of all CPUs is not a user's choice. */
 static void check_narrower_than_known(Fixture *f, const char *home, PlanOutcome outcome)
 {
     assert_true(act_record_set_cpuset(f->record, 100, "4-7"));
@@ -152,8 +150,7 @@ static void test_cpuset_elsewhere_and_back(void **state)
     assert_mask(f, 100, "0-7");
 }
 
-/* A mask that lacks only isolated CPUs was no choice. It follows the cpuset again, and still has no isolated
- * CPU. */
+/* A mask that lacks only isolated CPUs was no choice. It follows the cpuset again, and still has no isolated CPU. */
 static void test_cpuset_isolated(void **state)
 {
     Fixture *f = *state;

@@ -197,8 +197,7 @@ static void test_lend(void **state)
     fixture_restore(f, 2, 0);
 }
 
-/* A push goes through the target CPU and ends with the same mask; it is not done when the mask is no longer
- * ours. */
+/* A push goes through the target CPU and ends with the same mask; it is not done when the mask is no longer ours. */
 static void test_push(void **state)
 {
     Fixture *f = *state;

@@ -212,8 +212,7 @@ static void test_no_descriptors(void **state)
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a/below", "0-7");
 }
 
-/* While the fence is down, somebody gives the home's CPUs to the cgroup, or to one below: that is a choice to
- * keep. */
+/* While the fence is down, somebody gives the home's CPUs to the cgroup, or to one below: that is a choice to keep. */
 static void test_chosen_while_down(void **state)
 {
     Tree *t = *state;

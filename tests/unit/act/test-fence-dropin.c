@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The drop-in that the service manager writes for a fence goes with the fence; an administrator's drop-in
- * stays. */
+/* The drop-in that the service manager writes for a fence goes with the fence; an administrator's drop-in stays. */
 
 #include "act/fence/dropin.h"
 #include "base/parse.h"
@@ -67,8 +66,7 @@ static void test_crash(void **state)
     assert_false(exists(t, "run/systemd/system.control/x.service.d"));
 }
 
-/* The unit file's setting is in force again, without a copy in a drop-in that would override later changes of
- * it. */
+/* The unit file's setting is in force again, without a copy in a drop-in that would override later changes of it. */
 static void test_bound_in_unit_file(void **state)
 {
     Tree *t = *state;

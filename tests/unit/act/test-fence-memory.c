@@ -138,8 +138,7 @@ static void test_released(void **state)
     assert_int_equal(t->journal->n_fences, 0);
 }
 
-/* The fence has what the administrator allows of the home's nodes. If that is all that is allowed, none is
- * needed. */
+/* The fence has what the administrator allows of the home's nodes. If that is all that is allowed, none is needed. */
 static void test_bound(void **state)
 {
     Tree *t = *state;
@@ -203,8 +202,7 @@ static void test_unit(void **state)
     assert_int_equal(faccessat(t->root_fd, "run/systemd/system.control/x.service.d", F_OK, 0), -1);
 }
 
-/* A list that has its old effect, if not its old text, counts as restored, also when that is known only
- * later. */
+/* A list that has its old effect, if not its old text, counts as restored, also when that is known only later. */
 static void test_keeps_some(void **state)
 {
     Tree *t = *state;

@@ -187,8 +187,7 @@ static void test_leader(void **state)
     assert_masks(f, "212=0-3 222=0-7");
 }
 
-/* The first process of a container adopts its orphans. Other adopters are known by the session of the
- * orphans. */
+/* The first process of a container adopts its orphans. Other adopters are known by the session of the orphans. */
 static void test_reapers(void **state)
 {
     Fixture *f = *state;
@@ -321,8 +320,7 @@ static void test_release(void **state)
     assert_mask(f, 220, "0-7");
 }
 
-/* Its parent has ended: it is restored with another member of the group, with which it would not have been
- * before. */
+/* Its parent has ended: it is restored with another member of the group, with which it would not have been before. */
 static void test_release_of_the_rest(void **state)
 {
     Fixture *f = *state;

@@ -41,8 +41,7 @@ static void check_lanes(MoverFixture *f, unsigned n_lanes)
     assert_int_equal(result.outcome, MOVER_DONE);
     assert_int_equal(machine_count(&f->machine, heap, 1), heap->n_pages);
     assert_int_equal(result.account.moved_bytes, 128 * MIB);
-    /* Each block by samples, by the pages that came along with its first one, and page by page; each mapping
-     * once. */
+    /* Each block by samples, by the pages that came along with its first one, and page by page; each mapping once. */
     assert_int_equal(result.account.n_asked, (uint64_t)64 * (5 + 4) + heap->n_pages);
     assert_int_equal(result.account.refused_bytes[MOVER_REASON_FILE], 0x200000);
     assert_int_equal(n_settled(f), n_lanes);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The real calls, on a child of this test. With one node, memory is "moved" to where it is, which the kernel
- * reports as done. With several it really goes there and back. The child checks that its memory has kept its
- * content. */
+/* The real calls, on a child of this test. With one node, memory is "moved" to where it is, which the kernel reports
+ * as done. With several it really goes there and back. The child checks that its memory has kept its content. */
 
 #include "act/mover/walk.h"
 #include "base/root.h"

@@ -306,8 +306,7 @@ static void test_bucket(void **state)
     assert_int_equal(mover_bucket_burst(1), 2 * MIB);
 }
 
-/* I5: over any time no more than burst + rate * time. 16 GiB at 1280 MB a second take 13.4 s, minus the
- * burst. */
+/* I5: over any time no more than burst + rate * time. 16 GiB at 1280 MB a second take 13.4 s, minus the burst. */
 static void test_bucket_over_time(void **state)
 {
     const uint64_t total = 16384 * MIB, one = 2 * MIB;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Threads that their user pinned to exactly the mask they are to get. Process 100 has threads 100, 101 and
- * 102. */
+/* Threads that their user pinned to exactly the mask they are to get. Process 100 has threads 100, 101 and 102. */
 
 #include "fixture.h"
 

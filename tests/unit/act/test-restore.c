@@ -331,8 +331,7 @@ static void test_fork_twice_too_long(void **state)
     assert_mask(f, 200, "0-7");
 }
 
-/* A managed child that is not in the journal when its parent is released, and forks before it is released
- * itself. */
+/* A managed child that is not in the journal when its parent is released, and forks before it is released itself. */
 static void test_member_not_judged(void **state)
 {
     Fixture *f = *state;

@@ -279,8 +279,7 @@ static void test_release_between(void **state)
     assert_mask(f, tid, "0-3");
 }
 
-/* Placed again while its children are searched for: it keeps its new home, and is restored with everything
- * else. */
+/* Placed again while its children are searched for: it keeps its new home, and is restored with everything else. */
 static void test_home_in_a_search(void **state)
 {
     Fixture *f = *state;

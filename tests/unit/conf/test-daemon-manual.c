@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* numaplaced.conf(5) and the sample file agree with the daemon's table of keys, and the sample is a valid
- * file. */
+/* numaplaced.conf(5) and the sample file agree with the daemon's table of keys, and the sample is a valid file. */
 
 #include "daemon/config.h"
 #include "manual-test.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Messages are made on a connection over a socketpair that never answers, which is enough to build and read
- * them. */
+/* Messages are made on a connection over a socketpair that never answers, which is enough to build and read them. */
 
 #include "ctl-test.h"
 #include "ctl/bus-json.h"

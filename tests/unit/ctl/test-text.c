@@ -48,8 +48,7 @@ static void test_utf8(void **state)
     check_printable("\xed\xa0\x80", "\\xed\\xa0\\x80"); /* a surrogate */
 }
 
-/* Every byte string of up to two bytes, each followed by an escape: no character below blank, nor DEL, comes
- * out. */
+/* Every byte string of up to two bytes, each followed by an escape: no character below blank, nor DEL, comes out. */
 static void test_nothing_gets_through(void **state)
 {
     test_utf8_locale();

@@ -255,8 +255,7 @@ static PolicySet *make_policies(const char *text)
     return policies;
 }
 
-/* Four CPUs on nodes 0 and 1: one idle, one waited for, one offline, one lent to a thread of the only
- * process. */
+/* Four CPUs on nodes 0 and 1: one idle, one waited for, one offline, one lent to a thread of the only process. */
 static World *make_world(void)
 {
     const uint64_t bytes[] = {1 << 20, 3 << 20};

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* How the daemon counts waiting for memory: this thread, with the real perf_event_open(2), by events that
- * every kernel has. Its CPU time in nanoseconds stands in for cycles and for instructions, and page faults
- * for misses. */
+/* How the daemon counts waiting for memory: this thread, with the real perf_event_open(2), by events that every kernel
+ * has. Its CPU time in nanoseconds stands in for cycles and for instructions, and page faults for misses. */
 
 #include "../plan/fixture.h"
 #include "base/time.h"

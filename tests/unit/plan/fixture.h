@@ -23,8 +23,7 @@ typedef struct Fixture {
 void fixture_init(Fixture *f, const char *synthetic);
 void fixture_done(Fixture *f);
 
-/* Adds a policy from its text (the [Match] section is added), and its workload. Returns it, to be changed by
- * hand. */
+/* Adds a policy from its text (the [Match] section is added), and its workload. Returns it, to be changed by hand. */
 Policy *fixture_policy(Fixture *f, const char *name, const char *text);
 
 /* Adds a process under a policy, first seen 10 s ago, and returns its index. Masks are CPU lists; NULL: all CPUs. */
@@ -58,10 +57,9 @@ size_t fixture_count(const Fixture *f, PlanKind kind);
 const PlanAction *fixture_action(const Fixture *f, PlanKind kind, size_t nth);
 Task *fixture_find(Fixture *f, pid_t pid, pid_t tid);
 
-/* The plainest closed loop: one tick passes in which every thread wants the share of a CPU (permille) in
- * `demand`, indexed as World.tasks. The model kernel puts each thread on the least wanted CPU of its mask,
- * confined threads first and in a rotating order; a CPU wanted by too many is shared in proportion. Fills in
- * the loads. */
+/* The plainest closed loop: one tick passes in which every thread wants the share of a CPU (permille) in `demand`,
+ * indexed as World.tasks. The model kernel puts each thread on the least wanted CPU of its mask, confined threads
+ * first and in a rotating order; a CPU wanted by too many is shared in proportion. Fills in the loads. */
 void fixture_model(Fixture *f, const uint16_t *demand);
 /* Returns what all threads of a process ran in the last tick, permille. */
 uint32_t fixture_run(Fixture *f, pid_t pid);

@@ -239,8 +239,7 @@ static uint64_t share(Bench *b, uint64_t seed, uint32_t n_threads)
     return n;
 }
 
-/* S-PINGPONG: memory that two nodes use alike stays. With two threads some blocks now and then look private
- * to one. */
+/* S-PINGPONG: memory that two nodes use alike stays. With two threads some blocks now and then look private to one. */
 static void test_ping_pong(void **state)
 {
     for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -306,8 +305,7 @@ static void test_refused(void **state)
     assert_int_equal(b.blocks.n[BLOCKS_UNKNOWN], 1);
 }
 
-/* A page that does not move is left alone until it lies where it belongs. Its neighbour has a count of its
- * own. */
+/* A page that does not move is left alone until it lies where it belongs. Its neighbour has a count of its own. */
 static void test_busy(void **state)
 {
     CLEANUP(bench_done) Bench b;

@@ -224,8 +224,7 @@ static void test_bound_elsewhere(void **state)
     assert_nodes(&f, 200, "1");
 }
 
-/* Four streaming threads are bound to a node: their pressure on it keeps away four more whose memory is
- * there. */
+/* Four streaming threads are bound to a node: their pressure on it keeps away four more whose memory is there. */
 static void test_bound_presses(void **state)
 {
     CLEANUP(fixture_done) Fixture f;

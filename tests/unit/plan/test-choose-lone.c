@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Homes of single-threaded processes: those that pause share near nodes; and memory whose place is not known
- * (P15). */
+/* Homes of single-threaded processes: those that pause share near nodes; and memory whose place is not known (P15). */
 
 #include "choose-test.h"
 

@@ -8,8 +8,7 @@
 #include "plan/planner.h"
 #include "world/load.h"
 
-/* A CPU that an unplaced task uses all the time is not available; load of less than half a CPU does not
- * count. */
+/* A CPU that an unplaced task uses all the time is not available; load of less than half a CPU does not count. */
 static void test_others(void **state)
 {
     for (unsigned others = 300; others <= 1000; others += 700) {

@@ -67,8 +67,7 @@ static void test_first_home(void **state)
     assert_nodes(&f, 100, "1");
 }
 
-/* A group too wide for a node roams when it would take the whole machine, and is brought together when it
- * shrinks. */
+/* A group too wide for a node roams when it would take the whole machine, and is brought together when it shrinks. */
 static void test_wide_and_back(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -140,8 +139,7 @@ static void test_spread_and_compress(void **state)
     assert_nodes(&f, 100, "3");
 }
 
-/* Helpers that sleep at the start count if the policy says how wide the group will be. Idle groups are left
- * alone. */
+/* Helpers that sleep at the start count if the policy says how wide the group will be. Idle groups are left alone. */
 static void test_expected_and_idle(void **state)
 {
     CLEANUP(fixture_done) Fixture f;

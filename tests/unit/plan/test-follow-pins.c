@@ -5,8 +5,7 @@
 
 #include "follow-test.h"
 
-/* In a group of many processes some memory is always in flight. That is no reason to stay where most of it is
- * not. */
+/* In a group of many processes some memory is always in flight. That is no reason to stay where most of it is not. */
 static void test_few_of_many(void **state)
 {
     for (int more = 0; more < 2; more++) {

@@ -171,8 +171,7 @@ static void test_headroom(void **state)
     assert_refused(&f, PLAN_REASON_HEADROOM);
 }
 
-/* Two nodes give the process bandwidth that one cannot. Being near its memory is worth a fifth less, but no
- * more. */
+/* Two nodes give the process bandwidth that one cannot. Being near its memory is worth a fifth less, but no more. */
 static void test_bandwidth(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -329,8 +328,7 @@ static void test_ping_pong(void **state)
     assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
 }
 
-/* In a home of several nodes use decides where memory goes, and is waited for; to a single node all of it
- * goes. */
+/* In a home of several nodes use decides where memory goes, and is waited for; to a single node all of it goes. */
 static void test_use_awaited(void **state)
 {
     static const char *const policies[] = {FIXED0, "[Placement]\nMode=fixed\nNodes=1-2\n"};

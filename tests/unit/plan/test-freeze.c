@@ -196,8 +196,7 @@ static void test_cpuset_parts(void **state)
     fixture_assert_settled(&f, true);
 }
 
-/* So does one whose threads pause, but want more than the node's cores: they would share cores with each
- * other. */
+/* So does one whose threads pause, but want more than the node's cores: they would share cores with each other. */
 static void test_shares_cores(void **state)
 {
     for (unsigned siblings = 1; siblings <= 2; siblings++) {

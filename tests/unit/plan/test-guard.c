@@ -124,8 +124,7 @@ static void test_caps(void **state)
             assert_true((k - i + 1) * 1000000 <= 5 * 1000000ULL + 3 * (when[k] - when[i]));
 }
 
-/* As many threads as CPUs at home, and at random one more in a tick, for a minute. Returns the number of
- * lends. */
+/* As many threads as CPUs at home, and at random one more in a tick, for a minute. Returns the number of lends. */
 static uint64_t noise(uint64_t seed, const char *policy)
 {
     uint64_t random = seed * 7919, moves = 0;

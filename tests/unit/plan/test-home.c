@@ -59,8 +59,7 @@ static void test_fixed(void **state)
     fixture_assert_settled(&f, true);
 }
 
-/* Between slow ticks only processes first seen in this tick are sent home, also when they are the first of a
- * group. */
+/* Between slow ticks only processes first seen in this tick are sent home, also when they are the first of a group. */
 static void test_met_now(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
@@ -172,8 +171,7 @@ static void test_observe_and_pause(void **state)
     assert_int_equal(f.plan.n_actions, 0);
 }
 
-/* I2, I10: threads that must not be touched keep their masks, and the rest of the process is placed around
- * them. */
+/* I2, I10: threads that must not be touched keep their masks, and the rest of the process is placed around them. */
 static void test_hands(void **state)
 {
     static const struct {

@@ -29,9 +29,8 @@ static void test_alone(void **state)
     assert_int_equal(cost.remote, 0);
 }
 
-/* Memory that few threads share costs nothing for being apart, and follows its users. So two nodes of eight
- * cores beat one for ten threads that all share, if they share in sets that fit a node; not if one node has a
- * core for each. */
+/* Memory that few threads share costs nothing for being apart, and follows its users. So two nodes of eight cores beat
+ * one for ten threads that all share, if they share in sets that fit a node; not if one node has a core for each. */
 static void test_few(void **state)
 {
     Instance in;

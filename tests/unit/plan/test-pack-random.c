@@ -166,8 +166,7 @@ static void random_large(Instance *in, uint64_t *random)
     random_cpusets(in, &(uint64_t){*random});
 }
 
-/* Small problems, and large ones that use up the search steps; with groups that stay at home, roam, or are
- * young. */
+/* Small problems, and large ones that use up the search steps; with groups that stay at home, roam, or are young. */
 static void test_stable(void **state)
 {
     uint64_t random = 27182818;

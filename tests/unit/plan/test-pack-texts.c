@@ -104,9 +104,8 @@ static void test_fork_groups(void **state)
     }
 }
 
-/* P4's order, idle core, idle CPU, least loaded, for groups: cores of other nodes come before siblings here,
- * also for groups with memory here, if siblings cost them more. Nodes of 18 cores with two CPUs each, groups
- * of 8 CPUs. */
+/* P4's order, idle core, idle CPU, least loaded, for groups: cores of other nodes come before siblings here, also for
+ * groups with memory here, if siblings cost them more. Nodes of 18 cores with two CPUs each, groups of 8 CPUs. */
 static void test_siblings(void **state)
 {
     unsigned counts[NODES];
@@ -181,8 +180,7 @@ static void test_squeezed(void **state)
     assert_int_equal(in.sets[0], 1);
 }
 
-/* They are squeezed when all cores are shared anyway: two such groups, and one thread more than there are
- * CPUs. */
+/* They are squeezed when all cores are shared anyway: two such groups, and one thread more than there are CPUs. */
 static void test_squeezed_anyway(void **state)
 {
     Instance in;

@@ -64,8 +64,7 @@ static void test_terms(void **state)
     assert_int_equal(cost.siblings, 960000);
 }
 
-/* How much nearness to memory counts: less if guessed; for Mode=spread a quarter, also of the discounted
- * amount. */
+/* How much nearness to memory counts: less if guessed; for Mode=spread a quarter, also of the discounted amount. */
 static void test_pull(void **state)
 {
     static const uint32_t expected[] = {
@@ -443,9 +442,8 @@ static void test_cpusets(void **state)
     assert_stable(&in);
 }
 
-/* A machine of two halves of eight nodes, each of one core with two siblings. Sixteen threads that share
- * memory live in one half, two on each core. On all nodes they would cost a quarter less, on nine to eleven
- * more than now. */
+/* A machine of two halves of eight nodes, each of one core with two siblings. Sixteen threads that share memory live
+ * in one half, two on each core. On all nodes they would cost a quarter less, on nine to eleven more than now. */
 static void test_across_halves(void **state)
 {
     Instance in;

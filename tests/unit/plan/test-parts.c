@@ -64,8 +64,7 @@ static void test_home(void **state)
     fixture_assert_settled(&f, true);
 }
 
-/* An action that was not begun is no reason to give the group another home, nor to assume that it has this
- * one. */
+/* An action that was not begun is no reason to give the group another home, nor to assume that it has this one. */
 static void test_not_begun(void **state)
 {
     CLEANUP(fixture_done) Fixture f;

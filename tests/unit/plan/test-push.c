@@ -107,9 +107,8 @@ static void test_idle_core(void **state)
     fixture_assert_settled(&f, false);
 }
 
-/* Five threads on the four CPUs of a node: two that may not leave share a CPU, and the fifth, which has a CPU
- * of its own, is pushed to an idle CPU of its home. Not if the waiting threads may go to an idle CPU
- * themselves. */
+/* Five threads on the four CPUs of a node: two that may not leave share a CPU, and the fifth, which has a CPU of its
+ * own, is pushed to an idle CPU of its home. Not if the waiting threads may go to an idle CPU themselves. */
 static void test_in_the_way(void **state)
 {
     for (unsigned free = 0; free < 2; free++) {

@@ -341,9 +341,8 @@ static void test_hands(void **state)
     fixture_assert_settled(&f, false);
 }
 
-/* The promise: a recall within two ticks of the owner's waking, at any moment of a tick, whatever share of
- * the CPU the owner wants, from a third up. Two threads on one CPU get half of it each, or less if one wants
- * less. */
+/* The promise: a recall within two ticks of the owner's waking, at any moment of a tick, whatever share of the CPU the
+ * owner wants, from a third up. Two threads on one CPU get half of it each, or less if one wants less. */
 static void test_two_ticks(void **state)
 {
     for (unsigned wake = 0; wake < 100; wake += 5)
@@ -356,8 +355,7 @@ static void test_two_ticks(void **state)
                 unsigned awake = ticks == 0 ? 100 - wake : 100; /* percent of this tick */
                 Task *borrower = fixture_find(&f, 10, 10);
 
-                /* For each percent of a tick the owner gets min(want, 50 %) of it, and the borrower loses as
-                 * much. */
+                /* For each percent of a tick the owner gets min(want, 50 %) of it, and the borrower loses as much. */
                 borrower->wait_before_permille = borrower->wait_permille;
                 borrower->wait_permille = (uint16_t)(awake * MIN(want, 50U) / 10);
                 fixture_tick(&f);

@@ -48,8 +48,7 @@ static void test_range(void **state)
     assert_int_equal(scan_period_range(&limits, UINT64_MAX).n_windows, UINT64_MAX);
 }
 
-/* Adapts a period; milliseconds, in the order of the kernel's vectors: remote, local, failed, private,
- * shared. */
+/* Adapts a period; milliseconds, in the order of the kernel's vectors: remote, local, failed, private, shared. */
 static uint64_t adapt(uint64_t period_msec, uint64_t remote, uint64_t local, uint64_t failed,
                       uint64_t private, uint64_t shared)
 {
@@ -104,8 +103,7 @@ static unsigned windows_until(const ScanPeriodRange *range, uint64_t *period_use
     return n;
 }
 
-/* S-SETTLE: a converged load reaches the longest period within 20 windows, a new phase the shortest within
- * four. */
+/* S-SETTLE: a converged load reaches the longest period within 20 windows, a new phase the shortest within four. */
 static void test_s_settle(void **state)
 {
     const ScanPeriodSeen converged = {.local = 1000, .private_faults = 1000};

@@ -345,9 +345,8 @@ static uint32_t run_vma(uint64_t seed, bool force_complete, uint64_t n)
     return (uint32_t)(sum / (n - 2));
 }
 
-/* Without force a sequence covers the regions whose user happens to scan: a sixteenth, slightly more because
- * threads share bits. It shrinks with time, because a user that has not scanned for long is forgotten for
- * good. */
+/* Without force a sequence covers the regions whose user happens to scan: a sixteenth, slightly more because threads
+ * share bits. It shrinks with time, because a user that has not scanned for long is forgotten for good. */
 static void test_vma(void **state)
 {
     for (uint64_t seed = 1; seed <= 20; seed++) {

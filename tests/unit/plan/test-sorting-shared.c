@@ -217,9 +217,8 @@ static void test_striped_past_a_round(void **state)
     done(&b);
 }
 
-/* Most of ten blocks are shared: blocks where only one thread was seen stay, however often it was seen,
- * because they may be private to it. A shared block found later moves, too, although it is less than a
- * quarter. */
+/* Most of ten blocks are shared: blocks where only one thread was seen stay, however often it was seen, because they
+ * may be private to it. A shared block found later moves, too, although it is less than a quarter. */
 static void test_striped_with_the_others(void **state)
 {
     PlanUse use;
@@ -248,8 +247,7 @@ static void test_striped_with_the_others(void **state)
     done(&b);
 }
 
-/* Memory that all use is known first. It is not most of the memory while there is more of which little is
- * known. */
+/* Memory that all use is known first. It is not most of the memory while there is more of which little is known. */
 static void test_not_striped_too_soon(void **state)
 {
     PlanUse use;

@@ -214,8 +214,7 @@ static void test_sorted(void **state)
     }
 }
 
-/* All its memory is on a node whose cores it must share: a process that waits for memory stays, another one
- * moves. */
+/* All its memory is on a node whose cores it must share: a process that waits for memory stays, another one moves. */
 static void test_decides(void **state)
 {
     for (int k = 0; k < 3; k++) {

@@ -222,8 +222,7 @@ static void test_nearest(void **state)
             assert_true(f.plan.n_refused[PLAN_REASON_SCOPE] > 0);
     }
 
-    /* The last CPU is not known: distances are from the home as a whole, and node 0 still comes before node
-     * 2. */
+    /* The last CPU is not known: distances are from the home as a whole, and node 0 still comes before node 2. */
     for (size_t i = 0; i < f.world->n_tasks; i++)
         f.world->tasks[i].last_cpu = CPU_NONE;
     fixture_plan(&f, false);

@@ -244,9 +244,8 @@ static void test_mostly_private(void **state)
     assert_nodes(&f, (int[]){-1, 0, 1, 1});
 }
 
-/* Eight threads that pause, on two nodes of two CPUs, each beside its memory. Threads on the node where they
- * wait want more, but stay, because they would wait as much on the other one. If they never paused, two of
- * them would go. */
+/* Eight threads that pause, on two nodes of two CPUs, each beside its memory. Threads on the node where they wait want
+ * more, but stay, because they would wait as much on the other one. If they never paused, two of them would go. */
 static void test_pausing(void **state)
 {
     for (unsigned steady = 0; steady < 2; steady++) {
@@ -363,8 +362,7 @@ static void test_home_grows(void **state)
         assert_int_equal(n[i], 1);
 }
 
-/* Five threads on two nodes of two CPUs: the fifth stays where it is, whichever node has slightly more other
- * load. */
+/* Five threads on two nodes of two CPUs: the fifth stays where it is, whichever node has slightly more other load. */
 static void test_one_too_many(void **state)
 {
     int32_t nodes[5];

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Transcripts: a recorded plan is computed again from its record, byte for byte, and anything else is
- * refused. */
+/* Transcripts: a recorded plan is computed again from its record, byte for byte, and anything else is refused. */
 
 #include "plan/transcript.h"
 

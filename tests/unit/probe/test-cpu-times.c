@@ -67,8 +67,7 @@ static void test_idle_is_zero(void **state)
         }
 }
 
-/* A CPU with a constant load: the result lags by less than two steps, and over time nothing is lost or
- * invented. */
+/* A CPU with a constant load: the result lags by less than two steps, and over time nothing is lost or invented. */
 static void test_busy_adds_up(void **state)
 {
     for (uint64_t percent = 0; percent <= 100; percent++) {

@@ -70,8 +70,7 @@ static void test_identity_changes(void **state)
     assert_string_equal(bench_task(&b, 100, 100)->comm, "other");
 }
 
-/* Whatever its PID, a process that was seen between fork and exec is known by its program at the next
- * discovery. */
+/* Whatever its PID, a process that was seen between fork and exec is known by its program at the next discovery. */
 static void test_met_before_exec(void **state)
 {
     CLEANUP(bench_close) Bench b = bench_make();

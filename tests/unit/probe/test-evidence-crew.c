@@ -130,8 +130,7 @@ static void test_rounds(void **state)
     assert_int_equal(poll(&news, 1, 0), 1);
 }
 
-/* As many processes of one user as there are threads cannot be read. They do not hold up those of another
- * user. */
+/* As many processes of one user as there are threads cannot be read. They do not hold up those of another user. */
 static void test_user_hangs(void **state)
 {
     char path[64];

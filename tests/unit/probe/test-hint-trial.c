@@ -94,8 +94,7 @@ static void test_parent_is_gone(void **state)
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/* The trial works without what it closes: whatever its result on this machine, a child was made and reported
- * it. */
+/* The trial works without what it closes: whatever its result on this machine, a child was made and reported it. */
 static void test_outcome(void **state)
 {
     HintTrial trial;

@@ -126,8 +126,7 @@ static void test_reset_by_old_kernel(void **state)
     assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_REPINNED);
 }
 
-/* Nor do these kernels give back a CPU that was offline when a mask was set, even by the daemon. Later
- * kernels do. */
+/* Nor do these kernels give back a CPU that was offline when a mask was set, even by the daemon. Later kernels do. */
 static void test_cpu_was_away(void **state)
 {
     static const struct {

@@ -50,9 +50,8 @@ static void test_task_loads(void **state)
     assert_int_equal(b.world->groups[0].run_permille, 100);
 }
 
-/* A suspended machine: counters may have continued while the clock did not, or the other way round in a
- * virtual machine that was stopped. One tick shows no more than a CPU can do, and the next one is right
- * again. */
+/* A suspended machine: counters may have continued while the clock did not, or the other way round in a virtual
+ * machine that was stopped. One tick shows no more than a CPU can do, and the next one is right again. */
 static void test_suspended(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
@@ -257,8 +256,7 @@ static void test_last_cpu_is_not_read_for_nothing(void **state)
     assert_int_equal(probe_statistics(b.probe)->n_reads - n_reads, 2);
 }
 
-/* Once after a full discovery, the CPU of a running thread is read: how much of its memory is local depends
- * on it. */
+/* Once after a full discovery, the CPU of a running thread is read: how much of its memory is local depends on it. */
 static void test_last_cpu_of_runners(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Files that stay open, in a synthetic tree: there, a removed file can still be read through an open
- * descriptor. */
+/* Files that stay open, in a synthetic tree: there, a removed file can still be read through an open descriptor. */
 
 #include "probe/tasks/cgroup.h"
 #include "probe/tasks/stat-files.h"

@@ -75,8 +75,7 @@ static void test_fork_sequence(void **state)
     }
 }
 
-/* Threads start where StartNodes= and the allowed CPUs overlap, or anywhere at random, each on a CPU of its
- * own. */
+/* Threads start where StartNodes= and the allowed CPUs overlap, or anywhere at random, each on a CPU of its own. */
 static void test_birth(void **state)
 {
     CLEANUP(sim_spec_free_p)

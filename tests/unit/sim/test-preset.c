@@ -141,8 +141,7 @@ static void test_machine(void **state)
         check_lab(e, topology);
 }
 
-/* Every machine of the list is in the table above, in this order, with a unique name and a line of
- * description. */
+/* Every machine of the list is in the table above, in this order, with a unique name and a line of description. */
 static void test_list(void **state)
 {
     const SimPreset *all;

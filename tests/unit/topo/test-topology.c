@@ -165,8 +165,7 @@ static void test_check(void **state)
     CHECK_NOTICES(t, t->n_domains, 0);
 }
 
-/* This machine: the usable part is a subset of the whole, and looking leaves the test's own affinity alone
- * (I11). */
+/* This machine: the usable part is a subset of the whole, and looking leaves the test's own affinity alone (I11). */
 static void test_live(void **state)
 {
     CLEANUP(topology_unref_p) Topology *mine = NULL, *whole = NULL;

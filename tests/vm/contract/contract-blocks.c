@@ -53,8 +53,7 @@ static void member_main(void *userdata, unsigned index)
 
     team->tid[index] = gettid();
     while (!team->stop) {
-        /* One thread begins with shared memory, the other ends with it, so that each comes first in some of
-         * it. */
+        /* One thread begins with shared memory, the other ends with it, so that each comes first in some of it. */
         write_all(team->both + (index + n) * HUGE % BOTH_BYTES, HUGE, index);
         write_all(team->own[index], OWN_BYTES, index);
         write_all(team->both, BOTH_BYTES, index);

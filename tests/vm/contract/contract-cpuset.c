@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Affinity masks and cpuset.cpus of control groups, version 2. Relied on by act/masks/cut.c,
- * act/masks/ops-affinity.c (CUT), act/undo/restore.c (what "all CPUs" means) and probe/tasks/masks.c (who
- * changed a mask).
+/* Affinity masks and cpuset.cpus of control groups, version 2. Relied on by act/masks/cut.c, act/masks/ops-affinity.c
+ * (CUT), act/undo/restore.c (what "all CPUs" means) and probe/tasks/masks.c (who changed a mask).
  *
  *                                        before Linux 6.2              since
  *     the mask a thread asked for        cut by the cpuset then        remembered, and cut anew by every cpuset
@@ -94,8 +93,7 @@ static void test_wish_beyond(void **state)
     assert_int_equal(mask_get(pid), remembers ? 0x3 : 0xf);
 }
 
-/* Asking for CPUs that are all outside the cpuset is an error. It changes nothing, not even the remembered
- * mask. */
+/* Asking for CPUs that are all outside the cpuset is an error. It changes nothing, not even the remembered mask. */
 static void test_wish_outside(void **state)
 {
     pid_t pid = begin("a");
@@ -243,8 +241,7 @@ static void test_without_controller(void **state)
     assert_int_equal(mask_get(pid), 0x6);
 }
 
-/* Enabling the controller for a group without a list makes older kernels forget the masks that its tasks
- * asked for. */
+/* Enabling the controller for a group without a list makes older kernels forget the masks that its tasks asked for. */
 static void test_controller_on(void **state)
 {
     pid_t pid = begin("a");

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Not of the kernel alone: evidence from observed processes. Threads that write memory of their own, or the
- * same memory, are observed as the daemon would do it: by write hint faults, and by what the kernel's
- * balancing reports. */
+/* Not of the kernel alone: evidence from observed processes. Threads that write memory of their own, or the same
+ * memory, are observed as the daemon would do it: by write hint faults, and by what the kernel's balancing reports. */
 
 #include "balancing.h"
 #include "base/time.h"
@@ -321,8 +320,7 @@ static int hear(void *userdata, const FaultSample *sample)
     return 0;
 }
 
-/* In a process with more threads than may have a ring each, the rings of CPUs report first touches by all
- * threads. */
+/* In a process with more threads than may have a ring each, the rings of CPUs report first touches by all threads. */
 static void listen_to_cpus(pid_t pid, Team *team, int cgroup_fd, HintRingsScope scope, Heard *ret)
 {
     const HintRingsOptions options = {
@@ -400,8 +398,7 @@ typedef struct Balanced {
     NodeIx node;
 } Balanced;
 
-/* True when all threads prefer the node they run on. That they form a group in time is for
- * contract-numa-balancing. */
+/* True when all threads prefer the node they run on. That they form a group in time is for contract-numa-balancing. */
 static bool is_told(void *userdata)
 {
     const Balanced *balanced = userdata;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A CPU goes offline and comes back: what the files say, and what becomes of masks. Relied on by
- * probe/cpu/cpus.c, probe/cpu/cpu-load.c, probe/tasks/masks.c and act (masks are compared within the online
- * CPUs).
+/* A CPU goes offline and comes back: what the files say, and what becomes of masks. Relied on by probe/cpu/cpus.c,
+ * probe/cpu/cpu-load.c, probe/tasks/masks.c and act (masks are compared within the online CPUs).
  *
  *     mask set              while it is offline       when it is back
  *     that CPU alone        all CPUs of the cpuset    the same: all kernels forget the mask
@@ -11,8 +10,8 @@
  *
  * Before Linux 6.2, a mask set while a CPU is offline never has that CPU, whatever was asked for.
  *
- * In a cpuset below the root's, the whole cpuset is applied anew, as by a write to it (see
- * contract-cpuset.c), also to a sleeping thread. */
+ * In a cpuset below the root's, the whole cpuset is applied anew, as by a write to it (see contract-cpuset.c), also to
+ * a sleeping thread. */
 
 #include "groups.h"
 

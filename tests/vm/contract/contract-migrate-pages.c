@@ -40,8 +40,7 @@ static void test_migrate(void **state)
 
     need_nodes(2);
     pid = child_with_pages(&p);
-    /* The result is the number of pages that could not be moved: those of the program, shared with the
-     * parent. */
+    /* The result is the number of pages that could not be moved: those of the program, shared with the parent. */
     assert_true(migrate(pid, BIT(here), BIT(there)) >= 0);
     assert_int_equal(pages_count(pid, p, N, (int)there), N);
     /* Pages on nodes outside `from` stay. */
@@ -188,8 +187,7 @@ static void test_joining_from_the_root(void **state)
     assert_int_equal(pages_count(pid, p, N, (int)there), N);
 }
 
-/* The first list of a group moves memory that is there, if the group had the controller when its tasks
- * joined. */
+/* The first list of a group moves memory that is there, if the group had the controller when its tasks joined. */
 static void test_first_list(void **state)
 {
     pid_t pid;

@@ -214,8 +214,7 @@ static void test_bad_nodes(void **state)
     pages_unmap(p, (size_t)2 * PAGE);
 }
 
-/* Pages before the one with the bad node have been moved when the call fails, and their status may be
- * missing. */
+/* Pages before the one with the bad node have been moved when the call fails, and their status may be missing. */
 static void test_bad_node_late(void **state)
 {
     int status[3] = {99, 99, 99}, nodes[3];

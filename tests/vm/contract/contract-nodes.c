@@ -250,9 +250,8 @@ static size_t count_inside(const char *p, size_t n, uint64_t first, uint64_t n_f
     return count;
 }
 
-/* Takes a block offline that has only movable memory (movablecore= on the kernel's command line), and returns
- * how many of the pages were in it. Some such blocks fail all the same: those with memory that the kernel
- * allocated at boot. */
+/* Takes a block offline that has only movable memory (movablecore= on the kernel's command line), and returns how many
+ * of the pages were in it. Some such blocks fail all the same: those with memory that the kernel allocated at boot. */
 static bool take_block(unsigned node, const char *p, size_t n, size_t frames, Block *ret, size_t *ret_inside)
 {
     for (unsigned number = 1024; number-- > 0;) {

@@ -197,9 +197,8 @@ static int64_t stack_pages(pid_t pid, unsigned node)
     return count && count < strchr(line, '\n') ? strtoll(count + strlen(key), NULL, 10) : 0;
 }
 
-/* The first list of a unit that was already running moves nothing, except on newer kernels
- * (contract-migrate-pages.c: there are other units). With every later list, memory has moved when systemctl
- * returns. */
+/* The first list of a unit that was already running moves nothing, except on newer kernels (contract-migrate-pages.c:
+ * there are other units). With every later list, memory has moved when systemctl returns. */
 static void test_memory_nodes(void **state)
 {
     unsigned from, to;

@@ -48,8 +48,7 @@ __attribute__((format(printf, 1, 2))) uint64_t file_list(const char *format, ...
 uint64_t list_parse(const char *text);
 /* Bits as a list; valid until the next call. */
 const char *list_format(uint64_t bits);
-/* The number after the first "key" at the start of a line, blanks and colons skipped. False when there is
- * none. */
+/* The number after the first "key" at the start of a line, blanks and colons skipped. False when there is none. */
 bool text_number(const char *text, const char *key, int64_t *ret);
 
 unsigned bit_count(uint64_t bits);

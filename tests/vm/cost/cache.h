@@ -3,10 +3,9 @@
 
 /* A set-associative cache of line keys: two ways, the more recently used one first.
  *
- * A key is a line's number and, in its lower bits, a version. Sets are hashed by page. The two sides of a
- * page copy are often a power of two apart and would evict each other on every word: directly indexed caches
- * charged several times too much for page migration. Lines of one page keep their order, so a page never
- * conflicts with itself. */
+ * A key is a line's number and, in its lower bits, a version. Sets are hashed by page. The two sides of a page copy
+ * are often a power of two apart and would evict each other on every word: directly indexed caches charged several
+ * times too much for page migration. Lines of one page keep their order, so a page never conflicts with itself. */
 
 #include <stdbool.h>
 #include <stddef.h>

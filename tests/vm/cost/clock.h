@@ -3,11 +3,11 @@
 
 /* The guest's clock: what its CPUs have executed and what that costs, independent of the host.
  *
- * Each CPU has a time of its own. QEMU's CPUs take turns in one thread. A turn lasts until the CPU's time
- * reaches the end of a slice that is common to all, so in their own time they run in parallel, at most a
- * slice apart. The clock that timers see is the lowest time of the CPUs that are not halted, and stops at
- * each timer on its way. A CPU reads its own time. When all are halted, the time to the next timer is
- * skipped. A CPU that is woken continues from the time of the CPU that woke it.
+ * Each CPU has a time of its own. QEMU's CPUs take turns in one thread. A turn lasts until the CPU's time reaches the
+ * end of a slice that is common to all, so in their own time they run in parallel, at most a slice apart. The clock
+ * that timers see is the lowest time of the CPUs that are not halted, and stops at each timer on its way. A CPU reads
+ * its own time. When all are halted, the time to the next timer is skipped. A CPU that is woken continues from the
+ * time of the CPU that woke it.
  *
  *     slice       |----------------|----------------|
  *     CPU 0       ================>| its turn is over
@@ -15,8 +15,7 @@
  *     CPU 2       =======>         | its turn: may run to the end of the slice
  *     the clock           ^ the time of CPU 2
  *
- * The rest of the slice is a word of each CPU, which translated code counts down. All times are in
- * picoseconds. */
+ * The rest of the slice is a word of each CPU, which translated code counts down. All times are in picoseconds. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The plugin's arguments: the shape of the guest and the prices of its memory. README.md describes them for
- * users. */
+/* The plugin's arguments: the shape of the guest and the prices of its memory. README.md describes them for users. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -8,9 +8,8 @@
 
 #define COST_TEST_WORDS_MAX 24
 
-/* Two nodes of 64 MiB with two CPUs each, remote memory at twice the distance. Latencies are 100 and 200 ns,
- * the LLC's is 20, without scaling. Sequential lines are no cheaper, and neither bandwidth nor walks cost
- * anything. */
+/* Two nodes of 64 MiB with two CPUs each, remote memory at twice the distance. Latencies are 100 and 200 ns, the LLC's
+ * is 20, without scaling. Sequential lines are no cheaper, and neither bandwidth nor walks cost anything. */
 #define COST_TEST_2X2 \
     "nodes=64:64 cpus=0:0:1:1 dist=10:20/20:10 local=100 remote=200 llclat=20 scale=1 seq=1000 bw=0 walk=0"
 

@@ -3,12 +3,11 @@
 
 /* What the clock needs of QEMU that its plugin interface does not offer.
  *
- * Debian's QEMU exports its symbols, for its modules. Structure layouts and machine code are known for one
- * build, which is recognized by its build ID; every other build is refused. README.md says how to add another.
+ * Debian's QEMU exports its symbols, for its modules. Structure layouts and machine code are known for one build,
+ * which is recognized by its build ID; every other build is refused. README.md says how to add another.
  *
- * A CPU is QEMU's CPUState. Guests run with -accel tcg,thread=single -icount shift=0,sleep=off: all CPUs take
- * turns in one thread of QEMU, "the CPUs' thread". Everything here must be called in it unless stated
- * otherwise. */
+ * A CPU is QEMU's CPUState. Guests run with -accel tcg,thread=single -icount shift=0,sleep=off: all CPUs take turns in
+ * one thread of QEMU, "the CPUs' thread". Everything here must be called in it unless stated otherwise. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,8 +47,7 @@ void emulator_end_turn(void *cpu);
  * any thread. */
 int64_t emulator_skipped_nsec(void);
 
-/* Nanoseconds from the time of the clock hook to the next timer of the virtual clock; 0: already expired; -1:
- * none. */
+/* Nanoseconds from the time of the clock hook to the next timer of the virtual clock; 0: already expired; -1: none. */
 int64_t emulator_deadline_nsec(void);
 
 /* True when this thread has QEMU's lock. */

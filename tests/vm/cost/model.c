@@ -2,9 +2,9 @@
 
 /* How an access is priced.
  *
- * For every line of guest memory the directory keeps a version, the CPU that wrote it last, and whether that
- * CPU's copy is newer than memory. A store by another CPU raises the version. Caches hold (line, version), so
- * copies elsewhere become stale without a search for them. In order:
+ * For every line of guest memory the directory keeps a version, the CPU that wrote it last, and whether that CPU's
+ * copy is newer than memory. A store by another CPU raises the version. Caches hold (line, version), so copies
+ * elsewhere become stale without a search for them. In order:
  *
  *   1. the CPU's own cache has the line, and this is a load or the CPU owns it dirty:  free
  *   2. another CPU's cache has it dirty:      0.6 local behind the same LLC, local behind another one of the node,
@@ -14,21 +14,20 @@
  *      the next line of a stream costs only seq of 3 and 4, and its queue
  *   5. a store to a clean line that its last writer also holds costs as 2: that copy must be invalidated
  *
- * Example, two nodes, local 450 ns, remote 900 ns: CPU 0 (node 0) stores to a line of node 0: 450. It loads
- * it: 0. CPU 2 (node 1) loads it: 990, from CPU 0's cache. From now on both load it for free. CPU 0 stores
- * again: 0, as no other CPU has written it. CPU 2 loads: 990, its version is old.
+ * Example, two nodes, local 450 ns, remote 900 ns: CPU 0 (node 0) stores to a line of node 0: 450. It loads it: 0. CPU
+ * 2 (node 1) loads it: 990, from CPU 0's cache. From now on both load it for free. CPU 0 stores again: 0, as no other
+ * CPU has written it. CPU 2 loads: 990, its version is old.
  *
- * A dirty line that leaves its CPU's cache and the LLC takes a line of its memory's bandwidth, but no CPU
- * waits for it.
+ * A dirty line that leaves its CPU's cache and the LLC takes a line of its memory's bandwidth, but no CPU waits for
+ * it.
  *
- * Each CPU has a TLB of 2048 entries, like the data TLB of Zen 2 and later. A miss costs a walk. The plugin
- * does not know the size of a page. Addresses that agree in their lower 21 bits are taken to be in a 2 MB
- * page, which is wrong for one of 512 small pages. An entry has the virtual and the physical page, so address
- * spaces need no number.
+ * Each CPU has a TLB of 2048 entries, like the data TLB of Zen 2 and later. A miss costs a walk. The plugin does not
+ * know the size of a page. Addresses that agree in their lower 21 bits are taken to be in a 2 MB page, which is wrong
+ * for one of 512 small pages. An entry has the virtual and the physical page, so address spaces need no number.
  *
- * What this does badly: except for streams nothing overlaps, so it prices dependent accesses. Stores that
- * invalidate clean copies elsewhere are free. Versions have 16 bits, so a copy that misses exactly 65536
- * stores of others seems current. */
+ * What this does badly: except for streams nothing overlaps, so it prices dependent accesses. Stores that invalidate
+ * clean copies elsewhere are free. Versions have 16 bits, so a copy that misses exactly 65536 stores of others seems
+ * current. */
 
 #include "model.h"
 

@@ -163,8 +163,7 @@ static void test_wakes(void **state)
     assert_int_equal(clock_cpu_psec(&fake.cpus[2]), 0);
 }
 
-/* No CPU executes: the time to the next timer is skipped, and a CPU that wakes then has its time advanced,
- * too. */
+/* No CPU executes: the time to the next timer is skipped, and a CPU that wakes then has its time advanced, too. */
 static void test_skips(void **state)
 {
     for (unsigned i = 0; i < N_CPUS; i++)

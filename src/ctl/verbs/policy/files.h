@@ -7,8 +7,7 @@
 #include "ctl/ctl.h"
 #include "policy/policy.h"
 
-/* The directories of policies, NULL-terminated, first wins: --policy-dir= or the built-in ones, each below
- * --root=. */
+/* The directories of policies, NULL-terminated, first wins: --policy-dir= or the built-in ones, each below --root=. */
 typedef struct PolicyDirs {
     char *dirs[CTL_POLICY_DIRS_MAX + 1];
 } PolicyDirs;

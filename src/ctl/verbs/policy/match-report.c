@@ -38,8 +38,7 @@ static KeyKind key_kind(const ConfKey *key)
     return KEY_PATTERNS;
 }
 
-/* The subject's value for a key of patterns; NULL: not known. The environment is not shown: it may hold
- * secrets. */
+/* The subject's value for a key of patterns; NULL: not known. The environment is not shown: it may hold secrets. */
 static const char *found_text(const PolicySubject *subject, size_t offset)
 {
     const struct {

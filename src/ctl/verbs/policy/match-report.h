@@ -6,10 +6,9 @@
 #include "ctl/ctl.h"
 #include "policy/policy.h"
 
-/* Makes {"pid", "comm", ..., "policy": NAME or null, "mode", "policies": [{"name", "verdict": "yes", "later"
- * or "no", "section", "sections": [{"file", "line", "verdict", "failed": [{"key", "wanted", "found"}]}]}]}.
- * Sections count from 1; 0 means that none matches. `pid` 0: a command that does not run yet. Returns 0 or
- * -ENOMEM. */
+/* Makes {"pid", "comm", ..., "policy": NAME or null, "mode", "policies": [{"name", "verdict": "yes", "later" or "no",
+ * "section", "sections": [{"file", "line", "verdict", "failed": [{"key", "wanted", "found"}]}]}]}. Sections count from
+ * 1; 0 means that none matches. `pid` 0: a command that does not run yet. Returns 0 or -ENOMEM. */
 int match_report(const PolicySet *set, const PolicySubject *subject, pid_t pid, json_object **ret);
 
 /* Prints one as text, or as JSON if the options say so. */

@@ -21,8 +21,7 @@ typedef struct Look {
     json_object *report;
 } Look;
 
-/* Login name of a uid of this machine, malloc'd; NULL when there is none, or the root is another
- * machine's. */
+/* Login name of a uid of this machine, malloc'd; NULL when there is none, or the root is another machine's. */
 static char *login_name(const CtlOptions *options, uid_t uid)
 {
     struct passwd *entry = strcmp(options->root, "/") != 0 ? NULL : getpwuid(uid);
@@ -99,8 +98,7 @@ static CtlExit match_pid(const CtlOptions *options, const PolicySet *set, pid_t 
     return CTL_EXIT_OK;
 }
 
-/* The program that a command would run: its own path if it has a slash, else the first in PATH. Malloc'd or
- * NULL. */
+/* The program that a command would run: its own path if it has a slash, else the first in PATH. Malloc'd or NULL. */
 static char *find_program(const char *command)
 {
     const char *dir = getenv("PATH");
@@ -129,8 +127,7 @@ static char *join(int argc, char **argv)
     return text.failed ? NULL : TAKE_PTR(text.text);
 }
 
-/* What is known of a command before it runs. Its unit and environment are not, so keys about them do not
- * match. */
+/* What is known of a command before it runs. Its unit and environment are not, so keys about them do not match. */
 static CtlExit match_command(const CtlOptions *options, const PolicySet *set, int argc, char **argv,
                              json_object **ret)
 {

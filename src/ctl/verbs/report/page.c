@@ -123,8 +123,7 @@ static void end_chart(const Chart *chart, const char *caption)
     put_text(chart->out, caption);
 }
 
-/* Draws the steps from `first` to `end` - 1 between two curves: along the upper one, and back along the lower
- * one. */
+/* Draws the steps from `first` to `end` - 1 between two curves: along the upper one, and back along the lower one. */
 static void put_piece(const Chart *chart, const double *lower, const double *upper, size_t first, size_t end)
 {
     const Report *report = chart->report;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* gnuplot draws the picture, from commands and data through a pipe: a row of panels per variant, a panel per
- * node, and in it the CPUs that each workload used, stacked. The ticks are those of the first seed, which is
- * run again: the same seed gives the same run, and keeping the ticks of all runs would take far more memory
- * than their results.
+/* gnuplot draws the picture, from commands and data through a pipe: a row of panels per variant, a panel per node, and
+ * in it the CPUs that each workload used, stacked. The ticks are those of the first seed, which is run again: the same
+ * seed gives the same run, and keeping the ticks of all runs would take far more memory than their results.
  *
- * The output of gnuplot is collected in memory and written at the end, so that a failed picture destroys no
- * other. */
+ * The output of gnuplot is collected in memory and written at the end, so that a failed picture destroys no other. */
 
 #include "ctl/verbs/simulate/runs.h"
 
@@ -52,8 +50,7 @@ static void write_data(FILE *out, const SimResult *result, uint32_t variant, uin
     (void)fprintf(out, "EOD\n");
 }
 
-/* The tallest stack is drawn first and covered by the lower ones. Names consist only of letters, digits and
- * .-_@:+. */
+/* The tallest stack is drawn first and covered by the lower ones. Names consist only of letters, digits and .-_@:+. */
 static void write_panel(FILE *out, const SimSpec *spec, uint32_t variant, uint32_t node, bool legend)
 {
     uint32_t n_cpus = MAX(spec->topology->nodes[node].n_cpus, 1);
@@ -111,8 +108,7 @@ static CtlExit write_script(FILE *out, const SimSpec *spec)
     return CTL_EXIT_OK;
 }
 
-/* Starts gnuplot with its output to `output` and its input from a pipe, whose write end is returned in
- * *ret_fd. */
+/* Starts gnuplot with its output to `output` and its input from a pipe, whose write end is returned in *ret_fd. */
 static int spawn_gnuplot(int output, int *ret_fd, pid_t *ret_pid)
 {
     static char name[] = "gnuplot", dash[] = "-";

@@ -121,8 +121,7 @@ static int make_result(const SimTable *table, json_object **ret, bool *ret_held)
  * Tables
  */
 
-/* Whole numbers as they are, others with as many digits as anybody reads. `null` is the text for a null
- * value. */
+/* Whole numbers as they are, others with as many digits as anybody reads. `null` is the text for a null value. */
 static void format_number(json_object *summary, const char *key, const char *null, char *buf, size_t size)
 {
     json_object *value = json_object_object_get(summary, key);
@@ -150,8 +149,7 @@ static void add_summary_cell(Table *table, json_object *summary, const char *nul
         table_addf(table, NULL, "%s [%s..%s]", median, low, high);
 }
 
-/* Whether a metric has a row: if an expectation is about it, or if it is the machine's and not 0 in some
- * variant. */
+/* Whether a metric has a row: if an expectation is about it, or if it is the machine's and not 0 in some variant. */
 static bool worth_a_row(const SimTable *table, SimMetric metric, size_t workload)
 {
     const SimSpec *spec = table->spec;
@@ -279,8 +277,7 @@ CtlExit verb_simulate(const CtlOptions *options, int argc, char **argv)
     bool held = false;
     CtlExit code = load(options, argv[0], &spec);
 
-    /* These run one seed each and come first, so that a faulty output file is reported before all other
-     * runs. */
+    /* These run one seed each and come first, so that a faulty output file is reported before all other runs. */
     if (code == CTL_EXIT_OK && options->record)
         code = simulate_record(spec, options->record);
     if (code == CTL_EXIT_OK && options->plot)
