@@ -257,17 +257,37 @@ static int report(const Harm *all, size_t n_all, HarmKind kind, HarmVariant vari
     return 0;
 }
 
+/* Writes the scenario with what --misses and --firmware have set for it. */
+static void put_scenario(FILE *f, char *text, uint64_t node_bandwidth)
+{
+    char *rest = NULL;
+
+    for (const char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        (void)fprintf(f, "%s\n", line);
+        if (!strcmp(line, "[Machine]") && arg_misses == 0)
+            (void)fputs("Counters=no\n", f);
+        if (!strcmp(line, "[Machine]") && arg_firmware > 0)
+            (void)fprintf(f, "FirmwareBandwidth=%" PRIu64 "\n", node_bandwidth / 100 * arg_firmware);
+        if (has_prefix(line, "[Workload ") && arg_misses > 1)
+            (void)fprintf(f, "MissOverlap=%u\n", arg_misses);
+    }
+}
+
 static int save(uint64_t seed)
 {
+    CLEANUP(sim_spec_free_p) SimSpec *spec = NULL;
     CLEANUP_FREE char *text = scenario_of(seed, false);
+    int r = text ? simbench_parse("machine", text, &spec) : -ENOMEM;
     char path[4096];
     FILE *f;
 
-    if (!text)
-        return -ENOMEM;
+    if (r < 0)
+        return r;
     (void)snprintf(path, sizeof(path), "%s/harm-%" PRIu64 ".scenario", arg_save, seed);
     f = fopen(path, "we");
-    if (!f || fputs(text, f) == EOF || fclose(f) != 0) {
+    if (f)
+        put_scenario(f, text, spec->model.node_bandwidth);
+    if (!f || ferror(f) || fclose(f) != 0) {
         (void)fprintf(stderr, "%s: %s\n", path, strerror(errno));
         return -errno;
     }
@@ -336,6 +356,10 @@ int main(int argc, char **argv)
 
     if (!parse(argc, argv))
         return EXIT_FAILURE;
+    if (arg_save && access(arg_save, W_OK | X_OK) < 0) {
+        (void)fprintf(stderr, "%s: %s\n", arg_save, strerror(errno));
+        return EXIT_FAILURE;
+    }
     if (arg_jobs == 0)
         arg_jobs = (unsigned)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
     all = mmap(NULL, arg_machines * sizeof(*all), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
