@@ -22,7 +22,7 @@ typedef enum AblationRule {
     ABLATION_FAIR_SHARE,    /* P15: on a full machine every demand is reduced */
     ABLATION_PAUSES,        /* P15: threads that pause want more CPUs at times than on average */
     ABLATION_ALONE,         /* P5, P14: memory used alone presses on a node; its users may be apart */
-    ABLATION_TRAFFIC,       /* P15: groups that want more than a node's bandwidth are divided */
+    ABLATION_TRAFFIC,       /* P15: groups that want more than a node's bandwidth, or its share, are divided */
     ABLATION_SLOWER,        /* P15, P18: memory brought together in vain goes back to where it lay */
     ABLATION_STALL,         /* P15: a group that hardly waits for memory need not be near it */
     ABLATION_SORTED,        /* P15: if each thread is beside its memory, being apart costs nothing */

@@ -135,8 +135,12 @@ TWINS = {
     ],
     "s-traffic": [
         ("what a node gives decides nothing", {"Policies=auto": "Policies=auto\nOff=traffic"}),
-        ("firmware does not say what it gives", {"FirmwareBandwidth=48G": ""}),
+        ("firmware says that it gives more", {"FirmwareBandwidth=48G": "FirmwareBandwidth=400G"}),
         ("nothing is counted", {"[Workload streams]": "Counters=no\n[Workload streams]"}),
+    ],
+    "s-untold": [
+        ("bandwidth decides nothing", {"Policies=auto": "Policies=auto\nOff=traffic"}),
+        ("nothing is counted", {"NodeBandwidth=48G": "NodeBandwidth=48G\nCounters=no"}),
     ],
     "s-fed": [
         ("what a node gives decides nothing", {"Policies=auto": "Policies=auto\nOff=traffic"}),

@@ -329,8 +329,9 @@ static PackGroup pack_group(const Planner *p, size_t index, const uint64_t *memo
         .young = choose_is_young(p, group, policy) && !outgrown_holds(p, group),
     };
 
-    pack.traffic_mb =
-        pack.mode == PACK_MODE_AUTO ? choose_memory_traffic(g, policy, pack.demand_permille) : 0;
+    pack.traffic_mb = pack.mode == PACK_MODE_AUTO && rule_holds(p->world, ABLATION_TRAFFIC)
+                          ? choose_memory_traffic(g, policy, pack.demand_permille)
+                          : 0;
     /* Its best nodes change with what its neighbours do at the moment. */
     if (pools)
         pack.min_gain_permille = MAX(pack.min_gain_permille, POOL_GAIN_PERMILLE);

@@ -32,7 +32,7 @@ typedef struct PackSite {
     uint64_t busy;
     uint64_t per_capacity; /* 2^32 / capacity */
     uint64_t size;         /* capacity including what others use */
-    uint64_t fed;          /* MB/s up to which its memory answers in time; PACK_UNFED: not known */
+    uint64_t fed;          /* MB/s up to which its memory answers in time; PACK_UNFED: not known yet */
     uint64_t memory_kib;   /* memory that all groups together may have here; 0: not counted */
     uint64_t per_memory;   /* permille of CPUs that one KiB too much stands for, times 2^32 */
 } PackSite;

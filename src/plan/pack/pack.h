@@ -27,7 +27,7 @@ typedef struct PackNode {
     uint32_t cores_permille;
     /* Load of others here that presses on the node's memory, as private_permille of a group does */
     uint32_t heavy_permille;
-    /* Bandwidth of its memory; MB/s, up to PACK_TRAFFIC_MAX. 0: unknown, and demand for it costs nothing */
+    /* Bandwidth of its memory; MB/s, up to PACK_TRAFFIC_MAX. 0: unknown, and taken to be its share of all traffic */
     uint64_t traffic_mb;
     uint64_t free_bytes; /* memory that may still come here: what is free, minus the headroom */
     /* Breaks ties, lower first; distinct. The lowest CPU of the node, which does not change when nodes are
@@ -170,9 +170,10 @@ typedef struct PackProblem {
  *             cores of a node can mostly fill its memory controllers; both numbers are choices of ours. With
  *             it, three on a node of four, with all their memory, are better off on two, where `crowd` alone
  *             would not pay for split
- *   starved   2 x far x (demand that waits for bandwidth that a node cannot give), where that is known: the
- *             demand there, reduced by stall_discount_permille, times the part of the traffic beyond four
- *             fifths of what the node gives, or beyond its share of all wanted traffic, if that is more.
+ *   starved   2 x far x (demand that waits for bandwidth that a node cannot give): the demand there, reduced
+ *             by stall_discount_permille, times the part of the traffic beyond four fifths of what the node
+ *             gives, or beyond its share of all wanted traffic, if that is more. Where it is unknown what the
+ *             node gives, beyond its share by size, and 4 GB/s.
  *             Memory is assumed to follow. The fifth is for traffic that nobody counts, and because memory
  *             answers late long before it is full. A waiting CPU is lost like one beside a busy sibling
  *             (siblings)

@@ -12,6 +12,8 @@
 
 /* Memory answers late before its bandwidth is used up (pack.h). */
 #define FED_PERCENT      80U
+/* Any memory gives that, so less is not worth spreading; MB/s. A choice of ours: 1000 and 10000 do nearly as well. */
+#define FED_LEAST        4000U
 #define WANTED_TIMES_MAX 1000U
 #define DISTANCE_HERE    10U
 #define WEIGHT_MIN       100U         /* permille: a group that sleeps now should wake beside its memory */
@@ -230,6 +232,19 @@ static void make_item(const Pack *p, PackItem *item)
         item->memory_kib += group->memory_bytes[i] / KIB;
 }
 
+/* A node whose bandwidth is unknown is taken to give its share of what all groups want, by its size. Knowing only who
+ * moves how much is enough to spread it. */
+static void guess_traffic(Pack *p, uint64_t wanted)
+{
+    uint64_t sizes = 0;
+
+    for (uint32_t i = 0; i < p->n_sites; i++)
+        sizes += p->sites[i].size;
+    for (uint32_t i = 0; i < p->n_sites; i++)
+        if (p->sites[i].fed == PACK_UNFED)
+            p->sites[i].fed = MAX(wanted * p->sites[i].size / sizes, FED_LEAST);
+}
+
 /* If all groups together want more than all nodes give, raises `fed` so that each node has its share of the
  * demand: a group that leaves a full node gains nothing on a node that is as full. */
 static void share_traffic(Pack *p)
@@ -238,8 +253,9 @@ static void share_traffic(Pack *p)
 
     for (uint32_t i = 0; i < p->n_items; i++)
         wanted += p->items[i].allowed ? p->items[i].traffic : 0;
-    for (uint32_t i = 0; i < p->n_sites && fed < PACK_UNFED; i++)
-        fed = p->sites[i].fed < PACK_UNFED ? fed + p->sites[i].fed : PACK_UNFED;
+    guess_traffic(p, wanted);
+    for (uint32_t i = 0; i < p->n_sites; i++)
+        fed += p->sites[i].fed;
     if (wanted <= fed || fed == 0)
         return;
     permille = MIN(wanted * 1000 / fed, WANTED_TIMES_MAX * 1000);

@@ -238,16 +238,18 @@ static void test_decides(void **state)
     }
 }
 
-/* Two programs with all their memory on a node that has four fifths of the bandwidth they want, all of which
- * is known. Or the bandwidth of this node or the other, or what they want, is not known; or memory does not
- * follow; or the rule is off. */
+/* Two programs with all their memory on a node that has four fifths of the bandwidth they want: one leaves, also where
+ * the bandwidth of both nodes or of the other one is unknown. Both stay if they want half of that, or too little for
+ * it to matter what a node gives; if it is unknown what they want; if memory does not follow; or if the rule is off. */
 static void test_full_node(void **state)
 {
     enum {
         FULL,
-        HALF_FULL,
-        UNKNOWN_NODE,
+        UNKNOWN_NODES,
         UNKNOWN_OTHER,
+        LEAVES_MAX = UNKNOWN_OTHER,
+        HALF_FULL,
+        UNKNOWN_LITTLE,
         NO_FOLLOW,
         UNKNOWN_TRAFFIC,
         SWITCHED_OFF,
@@ -263,7 +265,7 @@ static void test_full_node(void **state)
         f.world->ablated = (uint64_t)(k == SWITCHED_OFF) << ABLATION_TRAFFIC;
         for (unsigned n = 0; n < 2; n++)
             f.world->topology->nodes[n].bandwidth_mb =
-                k == UNKNOWN_NODE || (k == UNKNOWN_OTHER && n == 1) ? 0 : 40000;
+                k == UNKNOWN_NODES || k == UNKNOWN_LITTLE || (k == UNKNOWN_OTHER && n == 1) ? 0 : 40000;
         for (pid_t pid = 100; pid <= 200; pid += 100) {
             Process *process;
 
@@ -272,11 +274,14 @@ static void test_full_node(void **state)
             assert_int_equal(world_set_process_memory(f.world, process, (uint64_t[]){1ULL << 30, 0}, 1), 0);
             assert_true(stall_counted(f.world, process, &busy, 100000));
             process->stall_permille = 1000;
-            process->traffic_mb = k == UNKNOWN_TRAFFIC ? 0 : k == HALF_FULL ? 1500 : 3200;
+            process->traffic_mb = k == UNKNOWN_TRAFFIC  ? 0
+                                  : k == UNKNOWN_LITTLE ? 300
+                                  : k == HALF_FULL      ? 1500
+                                                        : 3200;
         }
         fixture_place(&f);
         assert_int_equal(hwloc_bitmap_isequal(f.world->groups[0].home_nodes, f.world->groups[1].home_nodes),
-                         k != FULL);
+                         k > LEAVES_MAX);
         fixture_assert_settled(&f, true);
     }
 }
@@ -357,14 +362,37 @@ static void test_starved(void **state)
     assert_int_equal(cost.starved, 0);
 }
 
+/* A node of unknown bandwidth has its share of the traffic by its size, a quarter and three quarters, and 4 GB/s at
+ * least. */
+static void test_unknown_bandwidth(void **state)
+{
+    Instance in;
+    PackCost cost;
+
+    instance_init(&in, 2, 8000, 20);
+    add_group(&in, 4000, NULL);
+    in.groups[0].stall_discount_permille = 250;
+    in.groups[0].traffic_mb = 40000;
+    in.nodes[1].capacity_permille = in.nodes[1].size_permille = 24000;
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){1}, &cost), 0);
+    assert_int_equal(cost.starved, 3000 * 750 / 1000 * 2 * 64 * 10);
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){2}, &cost), 0);
+    assert_int_equal(cost.starved, 3000 * 250 / 1000 * 2 * 64 * 10);
+    in.groups[0].traffic_mb = 4000;
+    assert_int_equal(pack_cost(&in.problem, (PackNodes[]){1}, &cost), 0);
+    assert_int_equal(cost.starved, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_estimate),  cmocka_unit_test(test_discount), cmocka_unit_test(test_counted),
-        cmocka_unit_test(test_choice),    cmocka_unit_test(test_threads),  cmocka_unit_test(test_costs),
-        cmocka_unit_test(test_decides),   cmocka_unit_test(test_sorted),   cmocka_unit_test(test_sleepers),
-        cmocka_unit_test(test_full_node), cmocka_unit_test(test_starved),  cmocka_unit_test(test_others_move),
-        cmocka_unit_test(test_forgotten),
+        cmocka_unit_test(test_estimate),  cmocka_unit_test(test_discount),
+        cmocka_unit_test(test_counted),   cmocka_unit_test(test_choice),
+        cmocka_unit_test(test_threads),   cmocka_unit_test(test_costs),
+        cmocka_unit_test(test_decides),   cmocka_unit_test(test_sorted),
+        cmocka_unit_test(test_sleepers),  cmocka_unit_test(test_full_node),
+        cmocka_unit_test(test_starved),   cmocka_unit_test(test_others_move),
+        cmocka_unit_test(test_forgotten), cmocka_unit_test(test_unknown_bandwidth),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
