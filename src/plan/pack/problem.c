@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Memory answers late before its bandwidth is used up (pack.h). */
-#define FED_PERCENT      80U
+#define FED_PERCENT 80U
 /* Any memory gives that, so less is not worth spreading; MB/s. A choice of ours: 1000 and 10000 do nearly as well. */
 #define FED_LEAST        4000U
 #define WANTED_TIMES_MAX 1000U
@@ -232,8 +232,15 @@ static void make_item(const Pack *p, PackItem *item)
         item->memory_kib += group->memory_bytes[i] / KIB;
 }
 
-/* A node whose bandwidth is unknown is taken to give its share of what all groups want, by its size. Knowing only who
- * moves how much is enough to spread it. */
+/* `all` times `size` / `sizes`, without a product that could overflow: 2^12 groups of PACK_TRAFFIC_MAX are 2^44, and
+ * PACK_DEMAND_MAX is 2^22. */
+static uint64_t part_of(uint64_t all, uint64_t size, uint64_t sizes)
+{
+    return all / sizes * size + all % sizes * size / sizes;
+}
+
+/* A node whose bandwidth is unknown is taken to give its share of what all groups want, by its size. To spread traffic
+ * it is enough to know how much each group transfers. */
 static void guess_traffic(Pack *p, uint64_t wanted)
 {
     uint64_t sizes = 0;
@@ -242,7 +249,7 @@ static void guess_traffic(Pack *p, uint64_t wanted)
         sizes += p->sites[i].size;
     for (uint32_t i = 0; i < p->n_sites; i++)
         if (p->sites[i].fed == PACK_UNFED)
-            p->sites[i].fed = MAX(wanted * p->sites[i].size / sizes, FED_LEAST);
+            p->sites[i].fed = MAX(part_of(wanted, p->sites[i].size, sizes), FED_LEAST);
 }
 
 /* If all groups together want more than all nodes give, raises `fed` so that each node has its share of the

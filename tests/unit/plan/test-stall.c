@@ -383,16 +383,40 @@ static void test_unknown_bandwidth(void **state)
     assert_int_equal(cost.starved, 0);
 }
 
+/* The largest traffic of as many groups as there may be is shared as well. */
+static void test_largest_traffic(void **state)
+{
+    static PackGroup groups[PACK_GROUPS_MAX];
+    static PackNodes sets[PACK_GROUPS_MAX];
+    Instance in;
+    PackCost cost;
+
+    instance_init(&in, 2, PACK_DEMAND_MAX, 20);
+    add_group(&in, 1000, NULL);
+    for (uint32_t i = 0; i < PACK_GROUPS_MAX; i++) {
+        groups[i] = in.groups[0];
+        groups[i].id = i + 1;
+        groups[i].memory_bytes = NULL;
+        groups[i].traffic_mb = PACK_TRAFFIC_MAX;
+        sets[i] = (PackNodes)1 << i % 2;
+    }
+    in.problem.groups = groups;
+    in.problem.n_groups = PACK_GROUPS_MAX;
+    assert_int_equal(pack_cost(&in.problem, sets, &cost), 0);
+    assert_int_equal(cost.starved, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_estimate),  cmocka_unit_test(test_discount),
-        cmocka_unit_test(test_counted),   cmocka_unit_test(test_choice),
-        cmocka_unit_test(test_threads),   cmocka_unit_test(test_costs),
-        cmocka_unit_test(test_decides),   cmocka_unit_test(test_sorted),
-        cmocka_unit_test(test_sleepers),  cmocka_unit_test(test_full_node),
-        cmocka_unit_test(test_starved),   cmocka_unit_test(test_others_move),
-        cmocka_unit_test(test_forgotten), cmocka_unit_test(test_unknown_bandwidth),
+        cmocka_unit_test(test_estimate),        cmocka_unit_test(test_discount),
+        cmocka_unit_test(test_counted),         cmocka_unit_test(test_choice),
+        cmocka_unit_test(test_threads),         cmocka_unit_test(test_costs),
+        cmocka_unit_test(test_decides),         cmocka_unit_test(test_sorted),
+        cmocka_unit_test(test_sleepers),        cmocka_unit_test(test_full_node),
+        cmocka_unit_test(test_starved),         cmocka_unit_test(test_others_move),
+        cmocka_unit_test(test_forgotten),       cmocka_unit_test(test_unknown_bandwidth),
+        cmocka_unit_test(test_largest_traffic),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
