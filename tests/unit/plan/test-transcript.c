@@ -319,6 +319,31 @@ static void test_changed(void **state)
     free(t.text);
 }
 
+/* The names of all rules fit. */
+static void test_all_rules(void **state)
+{
+    CLEANUP(fixture_done) Fixture f;
+    TranscriptReader reader;
+    PlanLimits limits;
+    World *world;
+    char *plan;
+    Text t;
+
+    fixture_init(&f, TWO_SHARDS);
+    f.world->ablated = (1ULL << ABLATION_MAX) - 1;
+    begin(&t);
+    fixture_plan(&f, true);
+    add(&t, &f);
+    end(&t);
+    reader = transcript_reader(t.text, t.size);
+    assert_int_equal(transcript_next_world(&reader, &world, &limits, &plan), 1);
+    assert_int_equal(world->ablated, f.world->ablated);
+    world_free(world);
+    free(plan);
+    transcript_reader_done(&reader);
+    free(t.text);
+}
+
 /* A rule that this version does not have. */
 static void test_unknown_rule(void **state)
 {
@@ -338,9 +363,10 @@ static void test_unknown_rule(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_worlds),       cmocka_unit_test(test_by_use),
-        cmocka_unit_test(test_no_policies),  cmocka_unit_test(test_policies_gone),
-        cmocka_unit_test(test_unknown_rule), cmocka_unit_test(test_changed),
+        cmocka_unit_test(test_worlds),      cmocka_unit_test(test_by_use),
+        cmocka_unit_test(test_no_policies), cmocka_unit_test(test_policies_gone),
+        cmocka_unit_test(test_all_rules),   cmocka_unit_test(test_unknown_rule),
+        cmocka_unit_test(test_changed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
