@@ -218,6 +218,7 @@ class Policies(ctllib.CtlTest):
         self.assertEqual(self.ctl("policy", "cat", "10-app.policy", self.at), expected)
         self.assertTrue(self.ctl("policy", "cat", self.at).startswith(expected + "\n# "))
         policy, = self.ctl_json("policy", "cat", "10-app", self.at)
+        self.assertEqual(policy["name"], "10-app")
         self.assertEqual(policy["files"][0], {"path": f"{self.dir}/10-app.policy", "text": app})
         self.fails("policy", "cat", "nosuch", self.at, code=4, says="no policy is named nosuch")
 

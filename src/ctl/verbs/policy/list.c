@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+#define SUFFIX ".policy"
+
 static const ViewColumn policy_columns[] = {
     {"POLICY", "name", VIEW_TEXT},       {"MODE", "mode", VIEW_TEXT},
     {"ACT", "act", VIEW_TEXT},           {"STEAL", "steal", VIEW_BOOL},
@@ -108,10 +110,11 @@ static CtlExit add_file(json_object *files, const char *path)
 /* Adds {name, files} of one policy. */
 static CtlExit add_files(json_object *list, const ConfFile *file)
 {
+    CLEANUP_FREE char *name = strndup(file->name, strlen(file->name) - strlen(SUFFIX));
     json_object *object = json_add_object(list, NULL), *files;
     CtlExit code;
 
-    if (json_set_text(object, "name", file->name) < 0 || !(files = json_add_array(object, "files")))
+    if (!name || json_set_text(object, "name", name) < 0 || !(files = json_add_array(object, "files")))
         return ctl_fail_oom();
     code = add_file(files, file->path);
     for (size_t i = 0; code == CTL_EXIT_OK && i < file->n_dropins; i++)
@@ -153,7 +156,7 @@ static CtlExit collect_files(const CtlOptions *options, int argc, char **argv, b
 
     if (policy_dirs_init(options, &dirs) < 0)
         return ctl_fail_oom();
-    r = conf_search((const char *const *)dirs.dirs, ".policy", &files, &report);
+    r = conf_search((const char *const *)dirs.dirs, SUFFIX, &files, &report);
     policy_files_complain(&report);
     if (r == -ENOMEM)
         return ctl_fail_oom();
