@@ -65,7 +65,7 @@ static const MetricRow daemon_rows[] = {
     {"pushes", METRIC_COUNTER, "pushes", 1, "Threads pushed to idle cores."},
     {"homes", METRIC_COUNTER, "homes", 1, "Homes set."},
     {"releases", METRIC_COUNTER, "releases", 1, "Processes put back."},
-    {"memory_orders", METRIC_COUNTER, "memory_orders", 1, "Requests to move memory that were carried out."},
+    {"memory_orders", METRIC_COUNTER, "memory_orders", 1, "Migration requests submitted."},
     {"memory_moved_bytes", METRIC_COUNTER, "memory_moved_bytes", 1, "Memory moved between nodes."},
     {"memory_blocked_seconds", METRIC_COUNTER, "memory_blocked_usec", USEC,
      "Time of the calls that moved memory, in which threads using it may have waited."},
