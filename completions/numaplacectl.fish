@@ -86,7 +86,7 @@ complete -c numaplacectl -n $no_verb -a resume -d 'End a pause or a release'
 complete -c numaplacectl -n $no_verb -a release -d 'Put its threads back and leave it alone'
 complete -c numaplacectl -n $no_verb -a run -d 'Start a command under a policy'
 complete -c numaplacectl -n $no_verb -a simulate -d 'Run a scenario on a model of a machine'
-complete -c numaplacectl -n $no_verb -a replay -d 'Plan again from a record of the daemon'
+complete -c numaplacectl -n $no_verb -a replay -d 'Plan again from a record'
 complete -c numaplacectl -n $no_verb -a reload -d 'Read configuration and policies again'
 
 complete -c numaplacectl -n "$in_policy; and not __fish_seen_subcommand_from $policy_verbs" -a "$policy_verbs"
