@@ -77,7 +77,7 @@ static void check_scenario(const char *name)
     fixture_plan(&f, true);
     found = plan_format(f.world, &f.plan);
     assert_non_null(found);
-    if (getenv("UPDATE_GOLDENS"))
+    if (getenv("NUMAPLACE_UPDATE_GOLDEN"))
         write_golden(name, found);
     golden = read_fixture(name, ".golden", &len);
     assert_non_null(golden);
