@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the kernel's NUMA balancing knows of a thread (evidence A): the end of /proc/PID/task/TID/sched, which
+/* What the kernel's NUMA balancing knows of a thread: the end of /proc/PID/task/TID/sched, which
  * needs CONFIG_SCHED_DEBUG and CONFIG_NUMA_BALANCING. The numbers are the kernel's fault averages (P11): each
  * scan halves them, so they have no unit and can only be compared within one thread. */
 

@@ -150,7 +150,7 @@ typedef struct Process {
     const char *shared;
     CpuMask cpuset; /* CPUs that its cpuset lets it use: the outer bound (I1); NULL: not known */
     uint64_t rss_bytes;
-    /* Residency (evidence D): [topology->n_nodes], its memory on each node, as far as placement can follow
+    /* Residency: [topology->n_nodes], its memory on each node, as far as placement can follow
      * that; up to WORLD_MEMORY_MAX. NULL: not known. Owned; see world_set_process_memory(). */
     uint64_t *node_bytes;
     uint64_t node_bytes_usec; /* when that was measured; 0 exactly when it is not known */

@@ -2,10 +2,10 @@
 
 /* Threads of one group on different nodes, each where its own memory is (P11, P14, P15).
  *
- * This applies only to homes of several nodes, and to threads whose memory use is known from evidence W or A:
- * residency says where the memory of a process is, not which thread uses it. A thread with memory of its own lives on
- * one node, and so do threads that share memory and fit a node together. Memory that more threads share belongs to no
- * node, and its users stay free in the whole home.
+ * This applies only to homes of several nodes, and to threads whose memory use is known from hint faults, the
+ * daemon's or the kernel's: residency says where the memory of a process is, not which thread uses it. A thread with
+ * memory of its own lives on one node, and so do threads that share memory and fit a node together. Memory that more
+ * threads share belongs to no node, and its users stay free in the whole home.
  *
  * The assignment is a transport problem. The demand of each unit (threads that belong together) is known, and the
  * share of its accesses that goes to each node. A node takes a share of the demand as large as its share of the CPUs

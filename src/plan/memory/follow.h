@@ -2,7 +2,7 @@
 #pragma once
 
 /* Memory follows the home (P18, P19, P20): a migration request for a process that lives in a home and has
- * memory outside its nodes. Residency (evidence D) says where memory lies, not which thread uses it. So all
+ * memory outside its nodes. Residency says where memory lies, not which thread uses it. So all
  * memory outside moves into the home, and none moves between its nodes. plan_compute() makes the requests, on
  * slow ticks, and plan_commit() notes those accepted.
  *

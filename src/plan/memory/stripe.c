@@ -5,7 +5,7 @@
  *
  * Mode=interleave asks for it. Mode=auto does it, without evidence of what threads use, if a process needs
  * more CPUs than the node with nearly all of its memory has (EvenOut): some threads are then local to it, and
- * others remote from all of it. In evidence D two cases look alike:
+ * others remote from all of it. By residency two cases look alike:
  *
  * - All threads use all of the memory, or each uses a part that the main thread touched first. The program
  *   finishes when a thread does that is remote from everything. Interleaved, all are equally fast.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Evidence W, write hint faults: the kernel's NUMA hint faults, made from userspace. Writing "4" to
+/* Write hint faults: the kernel's NUMA hint faults, made from userspace. Writing "4" to
  * /proc/PID/clear_refs write-protects all pages of the process. The next write to each takes a short fault, for which
  * a software event records thread, address and CPU. Neither kernel.numa_balancing nor hardware counters are needed.
  *

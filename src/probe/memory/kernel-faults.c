@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Evidence A, the kernel's own NUMA faults, while its balancing is on (kernel.numa_balancing). The kernel
+/* The kernel's own NUMA faults, while its balancing is on (kernel.numa_balancing). The kernel
  * unmaps windows of a process's memory and counts which threads fault them in again. Its averages per thread
  * and node are in sched.
  *

@@ -2,7 +2,7 @@
 #pragma once
 
 /* /proc/PID/numa_maps: on which nodes the resident memory of a process lies, as far as placement can and
- * should follow it (evidence D). Counted are
+ * should follow it. Counted are
  *   - anonymous pages: heap, stacks, and written pages of private file mappings;
  *   - shared memory: memfd, SysV, /dev/zero, /dev/shm and huge pages. A page that n processes map counts as
  *     one nth in each, so that the sum over a group is what there is; n is that of the most mapped page of

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* How often to measure where the memory of a process lies (evidence D). Reading numa_maps walks all page
+/* How often to measure where the memory of a process lies. Reading numa_maps walks all page
  * tables of the process under the lock that its own mmap(2) waits for: 3 ms for 256 MiB of small pages. */
 
 #include <stdint.h>
