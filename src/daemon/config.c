@@ -2,6 +2,7 @@
 
 #include "daemon/config.h"
 
+#include "base/parse.h"
 #include "base/time.h"
 #include "conf/search.h"
 #include "policy/policy.h"
@@ -52,6 +53,7 @@ const size_t config_n_keys = ARRAY_SIZE(config_keys);
 /* The state of parsing one file. */
 typedef struct Parsing {
     Config *config;
+    const Topology *topology;                /* NULL: CPUs are not checked */
     unsigned lines[ARRAY_SIZE(config_keys)]; /* line that set each key; 0: not yet */
 } Parsing;
 
@@ -61,6 +63,29 @@ static int on_section(void *userdata, const char *section, const char *file, uns
     if (!conf_table_has_section(config_keys, config_n_keys, section))
         conf_report_add(report, CONF_SEVERITY_WARNING, file, line,
                         "unknown section [%s], ignoring it; expected [Daemon] or [Limits]", section);
+    return 0;
+}
+
+static int check_reserved(const Parsing *parsing, const char *file, unsigned line, ConfReport *report)
+{
+    CLEANUP_BITMAP hwloc_bitmap_t missing = hwloc_bitmap_alloc();
+    CLEANUP_FREE char *list = NULL;
+
+    if (!parsing->topology || !parsing->config->reserved_cpus)
+        return 0;
+    if (!missing ||
+        hwloc_bitmap_andnot(missing, parsing->config->reserved_cpus, parsing->topology->all_cpus) < 0)
+        return -ENOMEM;
+    if (hwloc_bitmap_iszero(missing))
+        return 0;
+    list = format_list(missing, PARSE_CPU_MAX);
+    if (!list)
+        return -ENOMEM;
+    conf_report_add(
+        report, CONF_SEVERITY_WARNING, file, line,
+        "ReservedCPUs= names CPUs that do not exist or are offline, and are reserved once they come "
+        "online: %s",
+        list);
     return 0;
 }
 
@@ -79,6 +104,8 @@ static int on_entry(void *userdata, const char *section, const char *name, const
     if (key && !key->fixed) {
         conf_table_warn_again(key, parsing->lines[key - config_keys], file, line, report);
         parsing->lines[key - config_keys] = line;
+        if (key->offset == FIELD(reserved_cpus))
+            r = check_reserved(parsing, file, line, report);
     }
     return r == -EBADMSG ? 0 : r; /* the report has it */
 }
@@ -117,16 +144,18 @@ int config_parse(Config *config, const char *text, size_t len, const char *file,
 }
 
 /* Continues after errors (*bad), so that one reading shows all of them. */
-static int parse_file(Config *config, const char *path, ConfReport *report, bool *bad)
+static int parse_file(Config *config, const char *path, const Topology *topology, ConfReport *report,
+                      bool *bad)
 {
-    Parsing parsing = {.config = config};
+    Parsing parsing = {.config = config, .topology = topology};
     int r = conf_parse_file(path, &handler, &parsing, report);
 
     *bad = *bad || r == -EBADMSG;
     return r == -EBADMSG ? 0 : r;
 }
 
-static int parse_found(Config *config, const char *const *directories, ConfReport *report, bool *bad)
+static int parse_found(Config *config, const char *const *directories, const Topology *topology,
+                       ConfReport *report, bool *bad)
 {
     ConfFile found = {0};
     int r = conf_search_one(directories, CONFIG_NAME, &found, report);
@@ -134,15 +163,16 @@ static int parse_found(Config *config, const char *const *directories, ConfRepor
     if (r < 0)
         return r;
     if (found.path)
-        r = parse_file(config, found.path, report, bad);
+        r = parse_file(config, found.path, topology, report, bad);
     for (size_t i = 0; r == 0 && i < found.n_dropins; i++)
-        r = parse_file(config, found.dropins[i], report, bad);
+        r = parse_file(config, found.dropins[i], topology, report, bad);
     config->path = TAKE_PTR(found.path);
     conf_file_done(&found);
     return r;
 }
 
-int config_load(const char *path, const char *const *directories, Config **ret, ConfReport *report)
+int config_load(const char *path, const char *const *directories, const Topology *topology, Config **ret,
+                ConfReport *report)
 {
     CLEANUP(config_free_p) Config *config = NULL;
     bool bad = false;
@@ -154,9 +184,9 @@ int config_load(const char *path, const char *const *directories, Config **ret, 
         config->path = strdup(path);
         if (!config->path)
             return -ENOMEM;
-        r = parse_file(config, path, report, &bad);
+        r = parse_file(config, path, topology, report, &bad);
     } else {
-        r = parse_found(config, directories, report, &bad);
+        r = parse_found(config, directories, topology, report, &bad);
     }
     if (r < 0)
         return r;

@@ -5,6 +5,7 @@
 
 #include "base/util.h"
 #include "conf/table.h"
+#include "topo/topology.h"
 
 #include <hwloc/bitmap.h>
 #include <stdbool.h>
@@ -41,9 +42,11 @@ extern const ConfKey config_keys[];
 extern const size_t config_n_keys;
 
 /* Reads `path` alone, or if that is NULL, the files found in `directories` (NULL-terminated, the first wins)
- * and their drop-ins. There may be no file, but `path` must be readable. On success *ret is a new Config.
+ * and their drop-ins. There may be no file, but `path` must be readable. With a topology, reserved CPUs that
+ * it does not have are warnings. On success *ret is a new Config.
  * Returns 0, -EBADMSG (see `report`), or -ENOMEM. */
-int config_load(const char *path, const char *const *directories, Config **ret, ConfReport *report);
+int config_load(const char *path, const char *const *directories, const Topology *topology, Config **ret,
+                ConfReport *report);
 
 /* Parses one text on top of `config`, for the tests and the fuzzer. Returns what conf_parse() returns. */
 int config_parse(Config *config, const char *text, size_t len, const char *file, ConfReport *report);

@@ -43,7 +43,7 @@ static int load(Manager *manager, const Topology *topology, Config **ret_config,
     int r, r2;
 
     /* Both are read even when the first is bad: one attempt then shows everything there is to correct. */
-    r = config_load(manager->options.config_path, config_directories, &config, report);
+    r = config_load(manager->options.config_path, config_directories, topology, &config, report);
     if (r < 0 && r != -EBADMSG)
         return r;
     r2 = policy_set_load(manager->options.policy_directories, topology, &policies, report);

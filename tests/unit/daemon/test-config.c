@@ -135,7 +135,7 @@ static void test_search_and_dropins(void **state)
     (void)test_write(second, "numaplaced.conf.d/10-x.conf",
                      "[Daemon]\nMaxCPU=7%\n[Limits]\nCrossNodeMovesPerSec=5\n");
 
-    assert_int_equal(config_load(NULL, directories, &c, &report), 0);
+    assert_int_equal(config_load(NULL, directories, NULL, &c, &report), 0);
     assert_int_equal(report.n_messages, 0);
     assert_int_equal(c->max_tasks, 1);
     assert_int_equal(c->max_cpu_permille, 70);
@@ -153,12 +153,40 @@ static void test_no_file_is_fine_but_a_named_one_must_be(void **state)
     CLEANUP(config_free_p) Config *c = NULL, *d = NULL;
     CLEANUP(conf_report_done) ConfReport report = {0};
 
-    assert_int_equal(config_load(NULL, nowhere, &c, &report), 0);
+    assert_int_equal(config_load(NULL, nowhere, NULL, &c, &report), 0);
     check_defaults(c);
     assert_null(c->path);
-    assert_int_equal(config_load("/nonexistent/x.conf", nowhere, &d, &report), -EBADMSG);
+    assert_int_equal(config_load("/nonexistent/x.conf", nowhere, NULL, &d, &report), -EBADMSG);
     assert_null(d);
     assert_int_equal(report.n_errors, 1);
+}
+
+static void test_reserved_cpus_that_do_not_exist(void **state)
+{
+    static const TopologyOptions machine = {.synthetic = "numa:2 l3:1 core:2 pu:1"};
+    char *dir = test_tree_new();
+    const char *const directories[] = {dir, NULL};
+    CLEANUP(topology_unref_p) Topology *topology = NULL;
+    CLEANUP(config_free_p) Config *c = NULL;
+    CLEANUP_FREE char *error = NULL;
+    ConfReport report = {0};
+
+    assert_int_equal(topology_load(&machine, &topology, &error), 0);
+    (void)test_write(dir, "numaplaced.conf", "[Daemon]\nReservedCPUs=0,3\n");
+    (void)test_write(dir, "numaplaced.conf.d/10-x.conf", "[Daemon]\n\nReservedCPUs=1,3-5,900\n");
+    (void)test_write(dir, "numaplaced.conf.d/20-x.conf", "[Daemon]\nMaxTasks=6\nReservedCPUs=\n");
+
+    assert_int_equal(config_load(NULL, directories, topology, &c, &report), 0);
+    assert_int_equal(report.n_messages, 1);
+    assert_int_equal(report.n_warnings, 1);
+    assert_non_null(strstr(report.messages[0].file, "10-x.conf"));
+    assert_int_equal(report.messages[0].line, 3);
+    assert_string_equal(
+        report.messages[0].text,
+        "ReservedCPUs= names CPUs that do not exist or are offline, and are reserved once they "
+        "come online: 4-5,900");
+    conf_report_done(&report);
+    test_tree_remove(dir);
 }
 
 int main(void)
@@ -172,6 +200,7 @@ int main(void)
         cmocka_unit_test(test_twice_is_a_warning),
         cmocka_unit_test(test_search_and_dropins),
         cmocka_unit_test(test_no_file_is_fine_but_a_named_one_must_be),
+        cmocka_unit_test(test_reserved_cpus_that_do_not_exist),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
