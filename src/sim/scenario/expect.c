@@ -46,9 +46,10 @@ static int find(const char *const *names, const char *name)
     return -1;
 }
 
+/* The next word. At the end a text for messages, which has blanks and thus is no word. */
 static const char *take(ExpectParser *p)
 {
-    return p->next < p->n_words ? p->words[p->next++] : "";
+    return p->next < p->n_words ? p->words[p->next++] : "the end of the line";
 }
 
 static int take_workload(ExpectParser *p, const char *name, SimExpect *e)
@@ -74,12 +75,12 @@ static int take_metric(ExpectParser *p, SimExpect *e)
         return -ENOMEM;
     metric = find(sim_metric_names, name);
     if (metric < 0)
-        return expected(p, "expected a metric of numaplace.scenario(5), not: %s", name);
+        return expected(p, "expected a metric of numaplace.scenario(5), not: %s", word);
     e->metric = (SimMetric)metric;
     e->workload = SIZE_MAX;
     if (!open)
         return 0;
-    if (open[n - 1] != ')')
+    if (open[n - 1] != ')' || n == strlen("()"))
         return expected(p, "expected METRIC or METRIC(WORKLOAD), not: %s", word);
     if (sim_metric_is_machine(e->metric))
         return expected(p, "expected no (WORKLOAD) after %s, which is a metric of the machine only", name);
@@ -114,6 +115,8 @@ static int take_term(ExpectParser *p, SimExpect *e)
     e->divisors[i] = UINT32_MAX;
     if (!name)
         return -ENOMEM;
+    if (slash && (slash == word || !slash[1]))
+        return expected(p, "expected VARIANT or VARIANT/VARIANT, not: %s", word);
     r = find_variant(p, name, &e->variants[i]);
     return r == 0 && slash ? find_variant(p, slash + 1, &e->divisors[i]) : r;
 }

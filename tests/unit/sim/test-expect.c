@@ -86,7 +86,11 @@ static void test_parse(void **state)
 
 static const char *const slips[][3] = {
     {"Mean", "run none == 1", "expected Value=, Ratio=, Order= or Range= in [Expect], not: Mean="},
-    {"Value", "", "expected a metric of numaplace.scenario(5), not: "},
+    {"Value", "", "expected a metric of numaplace.scenario(5), not: the end of the line"},
+    {"Value", "(db) none == 1", "expected a metric of numaplace.scenario(5), not: (db)"},
+    {"Value", "run() none == 1", "expected METRIC or METRIC(WORKLOAD), not: run()"},
+    {"Value", "run", "expected a variant of this scenario, not: the end of the line"},
+    {"Value", "run none", "expected <, <=, ==, >= or >, not: the end of the line"},
     {"Value", "runs none == 1", "expected a metric of numaplace.scenario(5), not: runs"},
     {"Value", "run(web) none == 1", "expected a workload of this scenario in METRIC(WORKLOAD), not: web"},
     {"Value", "run(db none == 1", "expected METRIC or METRIC(WORKLOAD), not: run(db"},
@@ -96,17 +100,18 @@ static const char *const slips[][3] = {
     {"Value", "run == 1", "expected a variant of this scenario, not: =="},
     {"Value", "run some == 1", "expected a variant of this scenario, not: some"},
     {"Value", "run none = 1", "expected <, <=, ==, >= or >, not: ="},
-    {"Value", "run none ==", "expected a number such as 5 or 1.45, not: "},
+    {"Value", "run none ==", "expected a number such as 5 or 1.45, not: the end of the line"},
     {"Value", "run none == -1", "expected a number such as 5 or 1.45, not: -1"},
     {"Value", "run none == 1e3", "expected a number such as 5 or 1.45, not: 1e3"},
     {"Value", "run none == 1.", "expected a number such as 5 or 1.45, not: 1."},
     {"Value", "run none == 1 2", "expected the end of the line, not: 2"},
     {"Ratio", "run none == 1", "expected a variant of this scenario, not: =="},
-    {"Order", "run none", "expected < between two variants, not: "},
+    {"Order", "run none", "expected < between two variants, not: the end of the line"},
     {"Order", "run none > lend", "expected < between two variants, not: >"},
-    {"Order", "run none < lend/", "expected a variant of this scenario, not: "},
+    {"Order", "run none < lend/", "expected VARIANT or VARIANT/VARIANT, not: lend/"},
+    {"Order", "run none < /lend", "expected VARIANT or VARIANT/VARIANT, not: /lend"},
     {"Order", "run none/some < lend", "expected a variant of this scenario, not: some"},
-    {"Order", "run none <", "expected a variant of this scenario, not: "},
+    {"Order", "run none <", "expected a variant of this scenario, not: the end of the line"},
 };
 
 static void test_slips(void **state)
