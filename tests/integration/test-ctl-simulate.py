@@ -239,6 +239,15 @@ class Simulate(ctllib.CtlTest):
         text = "".join(root.itertext())
         for title in ("few, node 0", "placed, node 1", "many", "seconds"):
             self.assertIn(title, text)
+        # A new file takes its name, so that nobody sees half a picture.
+        old = self.directory() / "old.svg"
+        old.hardlink_to(picture)
+        old.write_text("old", encoding="ascii")
+        self.ctl("simulate", self.scenario(), f"--plot={picture}")
+        self.assertEqual(old.read_text(encoding="ascii"), "old")
+        self.assertIn("<svg", picture.read_text(encoding="utf-8"))
+        self.assertEqual([path.name for path in picture.parent.iterdir()], ["a.svg"])
+        self.assertIn("<svg", self.ctl("simulate", self.scenario(), "--plot=/dev/stdout"))
         done = ctllib.run("simulate", self.scenario(), "--plot=/nonexistent/a.svg")
         self.assertEqual(done.returncode, 1)
         self.assertIn("/nonexistent/a.svg: cannot be written: No such file", done.stderr)

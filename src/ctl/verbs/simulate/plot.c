@@ -135,28 +135,30 @@ static int spawn_gnuplot(int output, int *ret_fd, pid_t *ret_pid)
     return -r;
 }
 
+typedef struct Picture {
+    const char *data;
+    size_t size;
+} Picture;
+
+static void write_picture(FILE *out, void *userdata)
+{
+    const Picture *picture = userdata;
+
+    (void)fwrite(picture->data, 1, picture->size, out);
+}
+
 /* Copies the picture from memory to the file. */
 static CtlExit save(int from, const char *path)
 {
-    CLEANUP_CLOSE int to = -1;
     off_t size = lseek(from, 0, SEEK_END);
     char *data = size > 0 ? mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, from, 0) : MAP_FAILED;
-    off_t done = 0;
+    CtlExit code;
 
     if (data == MAP_FAILED)
         return ctl_fail(CTL_EXIT_FAILURE, "gnuplot drew nothing");
-    to = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
-    while (to >= 0 && done < size) {
-        ssize_t n = write(to, data + done, (size_t)(size - done));
-
-        if (n < 0 && errno != EINTR)
-            break;
-        done += n > 0 ? n : 0;
-    }
+    code = ctl_replace_file(path, write_picture, &(Picture){.data = data, .size = (size_t)size});
     (void)munmap(data, (size_t)size);
-    if (done < size)
-        return ctl_fail(CTL_EXIT_FAILURE, "%s: cannot be written: %s", path, strerror(errno));
-    return CTL_EXIT_OK;
+    return code;
 }
 
 CtlExit simulate_plot(const SimSpec *spec, const char *path)
