@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pty
+import shutil
 import signal
 import socket
 import struct
@@ -392,6 +393,30 @@ class Policies(ctllib.CtlTest):
         self.assertTrue(self.ctl("policy", "verify", self.at).endswith("\n3 files, 0 errors, 1 warning\n"))
         dropin = self.dir / "10-app.policy.d/x.conf"
         self.assertTrue(self.ctl("policy", "verify", str(dropin)).endswith("\n1 file, 0 errors, 1 warning\n"))
+
+    def test_verify_dropin_with_its_policy(self):
+        """A drop-in is valid, or not, together with the policy that it adds to."""
+        (self.dir / "20-nodes.policy").write_text("[Match]\nComm=x\n[Placement]\nMode=auto\nNodes=0\n", encoding="ascii")
+        (self.dir / "30-free.policy").write_text("[Match]\nComm=y\n[Placement]\nMode=auto\n", encoding="ascii")
+        good, bad, orphan = (self.dir / f"{name}.policy.d" / "x.conf" for name in ("20-nodes", "30-free", "40-none"))
+        for path in (good, bad, orphan):
+            path.parent.mkdir()
+            path.write_text("[Placement]\nMode=fixed\n", encoding="ascii")
+        self.assertEqual(self.ctl("policy", "verify", str(good)), "1 file, 0 errors, 0 warnings\n")
+        done = ctllib.run("policy", "verify", "x.conf", cwd=good.parent)
+        self.assertEqual(done.stdout, "1 file, 0 errors, 0 warnings\n")
+        self.assertIn("1 file, 1 error, 0 warnings\n", self.ctl("policy", "verify", str(bad), code=1))
+        self.assertEqual(self.ctl("policy", "verify", str(orphan), code=1).splitlines()[0],
+                         f"{orphan}: a drop-in of a policy that does not exist: 40-none.policy")
+        # The policy may be in another directory of the daemon.
+        root = self.directory()
+        shipped, own = root / "usr/lib/numaplace/policy.d", root / "etc/numaplace/policy.d/20-nodes.policy.d"
+        shipped.mkdir(parents=True)
+        own.mkdir(parents=True)
+        shutil.copy(self.dir / "20-nodes.policy", shipped)
+        shutil.copy(good, own)
+        self.assertEqual(self.ctl("policy", "verify", str(own / "x.conf"), f"--root={root}"),
+                         "1 file, 0 errors, 0 warnings\n")
 
     def test_verify_constants(self):
         path = self.dir / "20-constant.policy"

@@ -2,6 +2,7 @@
 
 /* policy verify: what the daemon would report about these files, in advance. */
 
+#include "base/parse.h"
 #include "conf/search.h"
 #include "ctl/ctl.h"
 #include "ctl/terminal/style.h"
@@ -49,8 +50,8 @@ static void check_users(Verify *verify, const Policy *policy)
     }
 }
 
-/* Warns about policies that match nothing. The daemon does not, because they do no harm. A drop-in that is
- * named alone adds to a policy. */
+/* Warns about policies that match nothing. The daemon does not, because they do no harm. A drop-in without a
+ * policy has a warning already. */
 static void check_use(Verify *verify, const Policy *policy)
 {
     const char *dot = strrchr(policy->path, '.');
@@ -67,10 +68,8 @@ static void check_use(Verify *verify, const Policy *policy)
 static int verify_policy(Verify *verify, const ConfFile *file)
 {
     CLEANUP(policy_free_p) Policy *policy = NULL;
-    int r;
+    int r = policy_load(file, verify->topology, &policy, &verify->report);
 
-    verify->n_files += 1 + file->n_dropins;
-    r = policy_load(file, verify->topology, &policy, &verify->report);
     if (r == 0) {
         check_use(verify, policy);
         check_users(verify, policy);
@@ -83,13 +82,55 @@ static int verify_dirs(Verify *verify, const char *const *dirs)
     CLEANUP(conf_files_done) ConfFiles files = {0};
     int r = policy_search(dirs, &files, &verify->report);
 
-    for (size_t i = 0; r != -ENOMEM && i < files.n_files; i++)
+    for (size_t i = 0; r != -ENOMEM && i < files.n_files; i++) {
+        verify->n_files += 1 + files.files[i].n_dropins;
         r = verify_policy(verify, &files.files[i]);
+    }
     return r == -ENOMEM ? r : 0;
 }
 
-static int verify_argument(Verify *verify, const char *path)
+/* "/DIR/NAME.policy.d" of a drop-in in it, malloc'd; NULL: the file is none. */
+static char *dropin_dir(const char *path)
 {
+    const char *slash = strrchr(path, '/');
+    CLEANUP_FREE char *dir = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    CLEANUP_FREE char *real = dir && has_suffix(path, strlen(path), ".conf") ? realpath(dir, NULL) : NULL;
+
+    return real && has_suffix(real, strlen(real), ".policy.d") ? TAKE_PTR(real) : NULL;
+}
+
+static bool is_file(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* Verifies a drop-in together with its policy: that beside the directory, or else that of the daemon. */
+static int verify_dropin(Verify *verify, const CtlOptions *options, const char *path, const char *dir)
+{
+    CLEANUP(policy_dirs_done) PolicyDirs dirs = {0};
+    const char *name = strrchr(dir, '/') + 1;
+    int len = (int)(strlen(name) - strlen(".d")), r = policy_dirs_init(options, &dirs);
+    CLEANUP_FREE char *policy = format_text("%.*s%.*s", (int)(name - dir), dir, len, name);
+
+    for (size_t i = 0; r == 0 && policy && !is_file(policy) && dirs.dirs[i]; i++) {
+        free(policy);
+        policy = format_text("%s/%.*s", dirs.dirs[i], len, name);
+    }
+    if (r < 0 || !policy)
+        return -ENOMEM;
+    if (is_file(policy))
+        return verify_policy(
+            verify, &(ConfFile){.path = policy, .dropins = (char *[]){(char *)path}, .n_dropins = 1});
+    conf_report_add(&verify->report, CONF_SEVERITY_WARNING, path, 0,
+                    "a drop-in of a policy that does not exist: %.*s", len, name);
+    return verify_policy(verify, &(ConfFile){.path = (char *)path});
+}
+
+static int verify_argument(Verify *verify, const CtlOptions *options, const char *path)
+{
+    CLEANUP_FREE char *dir = dropin_dir(path);
     struct stat st;
 
     if (stat(path, &st) < 0)
@@ -101,7 +142,9 @@ static int verify_argument(Verify *verify, const char *path)
                         "leads to /dev/null, which disables files of its name");
         return 0;
     }
-    return verify_policy(verify, &(ConfFile){.path = (char *)path});
+    verify->n_files++;
+    return dir ? verify_dropin(verify, options, path, dir)
+               : verify_policy(verify, &(ConfFile){.path = (char *)path});
 }
 
 static int verify_all(Verify *verify, const CtlOptions *options, int argc, char **argv)
@@ -114,7 +157,7 @@ static int verify_all(Verify *verify, const CtlOptions *options, int argc, char 
         return r < 0 ? r : verify_dirs(verify, (const char *const *)dirs.dirs);
     }
     for (int i = 0; r == 0 && i < argc; i++)
-        r = verify_argument(verify, argv[i]);
+        r = verify_argument(verify, options, argv[i]);
     return r;
 }
 
