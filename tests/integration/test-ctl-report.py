@@ -87,6 +87,19 @@ class Report(lib.DaemonTest):
         self.assertRegex(text, r"Done: \d+ homes? set")
         self.assertRegex(text, r"(?m)^50-test +\d+\.\d\d")
 
+    def test_idle(self):
+        """Of next to nothing there are no shares."""
+        self.write_policy()
+        workload = lib.Workload(self, ["sleep", "1000"], self.mark)
+        daemon = self.daemon().ready()
+        lib.wait_until("a look", lambda: any(step["workloads"] for step in self.steps(daemon)))
+        row, = daemon.ctl("report")["workloads"]
+        self.assertLess(row["run_permille"], 10, workload)
+        self.assertNotIn("waits_permille", row)
+        self.assertEqual(row["nodes"], "")
+        self.assertRegex(daemon.ctl_run("report").stdout, r"(?m)^50-test +\d+\.\d\d +- .* -$")
+        self.assertRegex(self.page(daemon), r"<td>50-test</td><td class=\"n\">\d+\.\d\d</td><td class=\"n\">-</td>")
+
     def test_since(self):
         daemon, _ = self.observed()
         self.assertTrue(daemon.ctl("report", "--since=1h")["steps"])

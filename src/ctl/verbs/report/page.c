@@ -188,7 +188,7 @@ static double waits_percent(const Report *report, const void *what, size_t step)
     double run = (double)view_number(row, "run_permille", 0),
            wait = (double)view_number(row, "wait_permille", 0);
 
-    return run + wait < 10.0 ? -1.0 : wait * 100.0 / (run + wait);
+    return run + wait < REPORT_WANTED_MIN_PERMILLE ? -1.0 : wait * 100.0 / (run + wait);
 }
 
 /* `sums`: room for two numbers per step. */

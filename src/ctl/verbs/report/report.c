@@ -132,7 +132,7 @@ static CtlExit index_step(Report *report, size_t step)
 /* Means over the whole period; an absent workload counts as not running. */
 static void sum_workload(const Report *report, ReportWorkload *workload)
 {
-    double run = 0.0, wait = 0.0, all = 0.0, local = 0.0, local_of = 0.0;
+    double run = 0.0, wait = 0.0, all = 0.0, local = 0.0, local_of = 0.0, on_nodes = 0.0;
 
     for (size_t i = 0; i < report->n_steps; i++) {
         double weight = report->times[i + 1] - report->times[i] + 1e-6, ran;
@@ -152,10 +152,13 @@ static void sum_workload(const Report *report, ReportWorkload *workload)
         local_of += ran + weight;
     }
     workload->run = run / all / 1000.0;
-    workload->waits = run + wait > 0.0 ? wait / (run + wait) : 0.0;
+    workload->waits = run + wait >= REPORT_WANTED_MIN_PERMILLE * all ? wait / (run + wait) : -1.0;
     workload->local = local_of > 0.0 ? local / local_of / 1000.0 : -1.0;
-    for (size_t k = 0; k < report->n_nodes; k++)
+    for (size_t k = 0; k < report->n_nodes; k++) {
+        on_nodes += workload->nodes[k];
         workload->nodes[k] /= all;
+    }
+    workload->on_nodes = run >= REPORT_WANTED_MIN_PERMILLE * all ? on_nodes / all : 0.0;
 }
 
 static int compare_workloads(const void *a, const void *b)
@@ -209,12 +212,13 @@ static int add_workload(json_object *list, const Report *report, const ReportWor
     CLEANUP(view_text_done) ViewText nodes = {0};
 
     for (size_t k = 0; k < report->n_nodes; k++)
-        if (workload->run > 0.0 && workload->nodes[k] / workload->run >= 0.0005)
+        if (workload->on_nodes > 0.0 && workload->nodes[k] / workload->on_nodes >= 0.0005)
             view_text_add(&nodes, "%s%" PRIu32 ": %.1f %%", nodes.len > 0 ? ", " : "", report->nodes[k],
-                          MIN(workload->nodes[k] / workload->run, 1.0) * 100.0);
+                          workload->nodes[k] / workload->on_nodes * 100.0);
     if (nodes.failed || json_set_text(object, "workload", workload->name) < 0 ||
         json_set_number(object, "run_permille", permille(workload->run)) < 0 ||
-        json_set_number(object, "waits_permille", permille(workload->waits)) < 0 ||
+        (workload->waits >= 0.0 &&
+         json_set_number(object, "waits_permille", permille(workload->waits)) < 0) ||
         (workload->local >= 0.0 &&
          json_set_number(object, "local_permille", permille(workload->local)) < 0) ||
         json_set_text(object, "nodes", nodes.text ? nodes.text : "") < 0)

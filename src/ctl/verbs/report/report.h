@@ -9,14 +9,16 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define REPORT_NODES_MAX 64U /* as many as the daemon manages */
+#define REPORT_NODES_MAX           64U  /* as many as the daemon manages */
+#define REPORT_WANTED_MIN_PERMILLE 10.0 /* of a CPU: shares of less are those of rounding and of single ticks */
 
 /* One workload over the whole period. */
 typedef struct ReportWorkload {
     const char *name;
     json_object **rows;             /* for each step; NULL: absent, or not among the busiest */
-    double run, waits, local;       /* CPUs; fractions, local negative when not known */
+    double run, waits, local;       /* CPUs; fractions, negative when not known or of too little */
     double nodes[REPORT_NODES_MAX]; /* CPUs */
+    double on_nodes;                /* their sum; 0: too little to be divided into shares */
 } ReportWorkload;
 
 typedef struct Report {
