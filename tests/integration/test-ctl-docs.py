@@ -82,6 +82,15 @@ class Docs(unittest.TestCase):
         listed = re.findall(r"^\.It Li (.*)$", self.read("man/numaplacectl.1"), re.MULTILINE)
         self.assertTrue(set(code) <= set(" ".join(listed).replace(",", " ").split()))
 
+    def test_titles(self):
+        """The manuals quote titles of columns as the tables have them."""
+        titles = set(re.findall(r'\{"([A-Z][A-Z -]+)",', self.read("src/ctl/verbs/workloads.c")))
+        self.assertIn("WORKLOAD", titles)
+        quoted = re.findall(r'^\.Pq Ql "?([A-Z][A-Z -]+[A-Z])"? [.,]$', self.read("man/numaplacectl.1"), re.MULTILINE)
+        quoted += re.findall(r"^The column\n\.Ql (.*)$", self.read("man/numaplaced.8"), re.MULTILINE)
+        self.assertGreaterEqual(len(quoted), 6)
+        self.assertLessEqual(set(quoted), titles)
+
     def first_words(self):
         return {verb.split()[0] for verb in self.verbs}
 
