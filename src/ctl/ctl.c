@@ -112,6 +112,15 @@ CtlExit ctl_fail_oom(void)
     return ctl_fail(CTL_EXIT_FAILURE, "out of memory");
 }
 
+const char *ctl_flush(void)
+{
+    static const char *lost = NULL;
+
+    if (fflush(stdout) != 0 && !lost)
+        lost = strerror(errno);
+    return ferror(stdout) && !lost ? "an earlier write failed" : lost;
+}
+
 /* Writes to `fd`, a regular file if `is_file`, and closes it. Returns 0 or -errno. */
 static int write_and_close(int fd, bool is_file, void (*write)(FILE *, void *), void *userdata)
 {

@@ -118,6 +118,9 @@ void ctl_forget_failure(void);
 /* ctl_fail() for lack of memory. */
 CtlExit ctl_fail_oom(void);
 
+/* Writes out standard output. Returns NULL, or why some of it was lost, now or earlier. */
+const char *ctl_flush(void);
+
 /* Replaces the file `path` with the output of `write`; a reader sees either the old or the new file, whole. Writes
  * into a pipe or device instead of replacing it, and into what /dev/stdout, /dev/stderr and /dev/fd/N name. */
 CtlExit ctl_replace_file(const char *path, void (*write)(FILE *out, void *userdata), void *userdata);

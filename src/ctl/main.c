@@ -33,7 +33,7 @@ static bool reader_gone(void)
     return poll(&p, 1, 0) > 0 && (p.revents & POLLERR);
 }
 
-/* Makes most output a single write, so that the reason of a failure is known at the end. */
+/* Makes most output a single write. */
 static void widen_output(void)
 {
     static char buffer[1 << 16];
@@ -46,11 +46,12 @@ static void widen_output(void)
  * head`). */
 static CtlExit finish_output(CtlExit code)
 {
-    errno = 0;
-    if ((fflush(stdout) == 0 && !ferror(stdout)) || reader_gone())
+    const char *lost = ctl_flush();
+
+    if (!lost || reader_gone())
         return code;
     return ctl_fail(code == CTL_EXIT_OK ? CTL_EXIT_FAILURE : code, "cannot write to standard output: %s",
-                    errno ? strerror(errno) : "an earlier write failed");
+                    lost);
 }
 
 /* Runs the verb until it is interrupted or fails, or nobody reads any more. */
@@ -62,7 +63,7 @@ static CtlExit watch(const CtlCommand *command)
         if (command->options.clears)
             (void)fputs(CLEAR, stdout);
         code = command->verb->run(&command->options, command->argc, command->argv);
-        if (code != CTL_EXIT_OK || fflush(stdout) != 0 || ferror(stdout))
+        if (code != CTL_EXIT_OK || ctl_flush())
             return code;
         (void)sleep(WATCH_SEC);
     }

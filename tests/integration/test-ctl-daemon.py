@@ -266,6 +266,15 @@ class Daemon(ctllib.CtlTest):
         child.stdout.close()
         self.assertEqual(child.wait(timeout=DEADLINE_SEC), 0)
 
+    def test_output_that_is_lost_ends_what_repeats(self):
+        for args in (["moves", "-f"], ["moves", "-f", "--json=short"], ["status", "--watch"], ["workloads", "--watch"]):
+            with self.subTest(args=args), open("/dev/full", "wb") as full:
+                done = subprocess.run([CTL, self.socket, *args], stdout=full, stderr=subprocess.PIPE, text=True,
+                                      timeout=DEADLINE_SEC, check=False)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("cannot write to standard output: No space left on device", done.stderr)
+                self.assertEqual(done.stderr.count("\n"), 1)
+
     def test_pause_and_resume(self):
         def paused():
             return self.try_json("workloads")[0]["paused"]

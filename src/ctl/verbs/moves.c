@@ -97,7 +97,6 @@ static int on_moved(sd_bus_message *message, void *userdata, sd_bus_error *error
         follow->code = ctl_fail(CTL_EXIT_FAILURE, "numaplaced's signal cannot be read");
     else
         follow->code = follow_move(follow, move);
-    (void)fflush(stdout);
     return 0;
 }
 
@@ -115,7 +114,7 @@ static bool wait_for_bus(sd_bus *bus)
 
 static CtlExit follow_loop(Follow *follow)
 {
-    while (follow->code == CTL_EXIT_OK && !ferror(stdout)) {
+    while (follow->code == CTL_EXIT_OK && !ctl_flush()) {
         int r = sd_bus_process(follow->bus, NULL);
 
         if (r < 0)
@@ -157,8 +156,5 @@ CtlExit verb_moves(const CtlOptions *options, int argc, char **argv)
     if (!options->follow && options->json != CTL_JSON_OFF)
         return ctl_print_json(options, list);
     code = print_all(options, list);
-    if (code != CTL_EXIT_OK || !options->follow)
-        return code;
-    (void)fflush(stdout);
-    return follow_loop(&follow);
+    return code != CTL_EXIT_OK || !options->follow ? code : follow_loop(&follow);
 }
