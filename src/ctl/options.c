@@ -427,6 +427,12 @@ static CtlExit check_use(const CtlCommand *command, unsigned given)
     if (command->argc < verb->min || (verb->max >= 0 && command->argc > verb->max))
         return ctl_fail(CTL_EXIT_USAGE, "%s takes %s. See numaplacectl --help.", verb->name,
                         *verb->arguments ? verb->arguments : "no arguments");
+    /* Mostly from an unset variable in a script. The bus takes an empty name for --all. */
+    for (int i = 0; i < command->argc && !strstr(verb->arguments, "COMMAND"); i++)
+        if (!*command->argv[i])
+            return ctl_fail(CTL_EXIT_USAGE, "%s takes %s, not an empty argument%s. See numaplacectl --help.",
+                            verb->name, verb->arguments,
+                            verb->accepts & ACCEPTS(ALL) ? "; --all is everything" : "");
     if ((verb->accepts & ACCEPTS(ALL)) && options->all == (command->argc > 0))
         return ctl_fail(CTL_EXIT_USAGE, "%s takes either names or --all. See numaplacectl --help.",
                         verb->name);

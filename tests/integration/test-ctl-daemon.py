@@ -330,9 +330,18 @@ class Daemon(ctllib.CtlTest):
         self.ctl(self.socket, "resume", "10-test")
 
     def test_empty_name_is_not_everything(self):
-        self.fails(self.socket, "pause", "", code=2, says="--all is everything")
-        self.assertFalse(self.try_json("workloads")[0]["paused"])
+        # Wrong usage: nothing was done.
+        for args in ([""], ["10-test", ""]):
+            self.fails(self.socket, "pause", *args, code=2, says="--all is everything")
+            self.assertFalse(self.try_json("workloads")[0]["paused"])
 
+    def test_names_that_nothing_can_have(self):
+        name = os.fsdecode(b"a\xff")
+        for verb in ("show", "tasks", "explain", "pause", "resume", "release"):
+            with self.subTest(verb=verb):
+                self.fails(self.socket, verb, name, code=4, says="a name that is not UTF-8 names nothing")
+        self.fails(self.socket, "run", f"--policy={name}", "true", code=125, says=r"there is no policy 'a\xff'")
+        self.fails(self.socket, "run", f"--policy={'a' * 100}", "true", code=125, says=f"there is no policy '{'a' * 100}'")
 
     def test_top_once(self):
         self.wait_managed()

@@ -527,6 +527,12 @@ class Output(ctllib.CtlTest):
             os.close(writer)
             self.assertEqual((done.returncode, done.stderr), (0, ""), args)
 
+    def test_empty_arguments(self):
+        for args in (["simulate", ""], ["replay", ""], ["top", ""], ["show", ""], ["explain", ""], ["policy", "cat", ""],
+                     ["policy", "verify", ""], ["enable", "x", ""]):
+            with self.subTest(args=args):
+                self.fails(*args, code=2, says=", not an empty argument")
+
     def test_full_device(self):
         with open("/dev/full", "wb") as full:
             done = self.run_with_stdout(full, "--help")

@@ -17,12 +17,8 @@ static CtlExit for_each_name(const CtlOptions *options, const char *method, int 
     if (options->all)
         return client_call(bus, method, NULL, "s", "");
     for (int i = 0; i < argc; i++) {
-        CtlExit code;
+        CtlExit code = client_call(bus, method, NULL, "s", argv[i]);
 
-        if (!*argv[i]) /* would mean everything */
-            code = ctl_fail(CTL_EXIT_USAGE, "an empty name is not a workload; --all is everything");
-        else
-            code = client_call(bus, method, NULL, "s", argv[i]);
         if (result == CTL_EXIT_OK)
             result = code;
     }
