@@ -227,6 +227,8 @@ CtlExit client_call(sd_bus *bus, const char *method, json_object **ret, const ch
         r = sd_bus_message_appendv(message, types, ap);
         va_end(ap);
     }
+    if (r == -EINVAL)
+        return ctl_fail(CTL_EXIT_NOT_FOUND, "a name that is not UTF-8 names nothing");
     if (r < 0)
         return client_fail(r);
     return call(bus, message, NULL, ret);

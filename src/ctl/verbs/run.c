@@ -17,6 +17,7 @@
 #include "ctl/view.h"
 #include "launch/launch.h"
 #include "numaplace/bus.h"
+#include "policy/validate.h"
 
 #include <signal.h>
 #include <string.h>
@@ -167,6 +168,8 @@ CtlExit verb_run(const CtlOptions *options, int argc, char **argv)
     if (!options->no_daemon && (options->n_policy_dirs > 0 || options->topology.rehearse > 0))
         return ctl_fail(CTL_EXIT_RUN_FAILURE,
                         "--policy-dir= and --rehearse= of run need --no-daemon: a daemon has its own");
+    if (!policy_name_valid(options->policy))
+        return ctl_fail(CTL_EXIT_NOT_FOUND, "there is no policy '%s'", options->policy);
     code = options->no_daemon ? place_alone(options) : place_by_daemon(options);
     if (code != CTL_EXIT_OK)
         return code;
