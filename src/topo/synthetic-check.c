@@ -59,9 +59,11 @@ typedef struct Check {
 
 static int expected(const Check *check, const char *what)
 {
+    const char *quote = *check->at ? "\"" : "";
+
     return format_error(check->ret_error, -EINVAL,
-                        "\"%.200s\" is not a synthetic description: expected %s at \"%.32s\".", check->text,
-                        what, check->at);
+                        "\"%.200s\" is not a synthetic description: expected %s at %s%.32s%s.", check->text,
+                        what, quote, *check->at ? check->at : "its end", quote);
 }
 
 static size_t name_length(const char *s)

@@ -43,6 +43,8 @@ static void test_control_characters(void **state)
 static void test_synthetic(void **state)
 {
     check_synthetic("nonsense", "\"nonsense\" is not a synthetic description");
+    check_synthetic("numa", "expected ':' and a number at its end.");
+    check_synthetic("numa:x", " at \"x\".");
     check_synthetic("", "not a synthetic description");
     check_synthetic(":", "not a synthetic description");
     check_synthetic("pu:0", "not a synthetic description");
