@@ -343,7 +343,7 @@ class Output(lib.DaemonTest):
             argv = self.daemon("--once", "--dry-run").argv
             done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
         self.assertEqual(done.returncode, lib.FAILED)
-        self.assertIn("No space left on device", done.stderr)
+        self.assertIn("cannot write to standard output: No space left on device", done.stderr)
 
     def test_closed(self):
         """Log output then goes nowhere, and not into the first file that is opened."""

@@ -130,13 +130,15 @@ static uint64_t managed_run_permille(const World *world)
 static int print_plan(Manager *manager)
 {
     CLEANUP_FREE char *text = plan_format(manager->world, &manager->plan);
+    int r;
 
     if (!text)
         return -ENOMEM;
     errno = 0;
-    if (fputs(text, stdout) == EOF || fflush(stdout) == EOF)
-        return errno ? -errno : -EIO;
-    return 0;
+    if (fputs(text, stdout) != EOF && fflush(stdout) != EOF)
+        return 0;
+    r = errno ? -errno : -EIO;
+    return log_failure(r, manager->log, NULL, "cannot write to standard output: %s", strerror(-r));
 }
 
 static int decide_and_act(Manager *manager, bool slow, uint64_t *cpu_nsec)
