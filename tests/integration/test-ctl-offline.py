@@ -418,6 +418,12 @@ class Policies(ctllib.CtlTest):
         self.assertEqual(self.ctl("policy", "verify", str(own / "x.conf"), f"--root={root}"),
                          "1 file, 0 errors, 0 warnings\n")
 
+    def test_verify_directory_without_policies(self):
+        self.add_dropin("[Steal]\nSteal=no\n")
+        for where in (self.directory(), self.dir / "10-app.policy.d"):
+            self.assertEqual(self.ctl("policy", "verify", str(where)),
+                             f"{where}: no file in it is named *.policy\n0 files, 0 errors, 1 warning\n")
+
     def test_verify_constants(self):
         path = self.dir / "20-constant.policy"
         path.write_text("[Match]\nComm=x\n[Steal]\nWaitPermille=200\n[Limits]\nNiceTries=3\n", encoding="ascii")

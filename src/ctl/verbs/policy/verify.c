@@ -131,12 +131,19 @@ static int verify_dropin(Verify *verify, const CtlOptions *options, const char *
 static int verify_argument(Verify *verify, const CtlOptions *options, const char *path)
 {
     CLEANUP_FREE char *dir = dropin_dir(path);
+    size_t n_files = verify->n_files;
     struct stat st;
+    int r;
 
     if (stat(path, &st) < 0)
         st = (struct stat){0}; /* its reader reports why */
-    if (S_ISDIR(st.st_mode))
-        return verify_dirs(verify, (const char *const[]){path, NULL});
+    if (S_ISDIR(st.st_mode)) {
+        r = verify_dirs(verify, (const char *const[]){path, NULL});
+        if (r == 0 && verify->n_files == n_files)
+            conf_report_add(&verify->report, CONF_SEVERITY_WARNING, path, 0,
+                            "no file in it is named *.policy");
+        return r;
+    }
     if (S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3)) {
         conf_report_add(&verify->report, CONF_SEVERITY_WARNING, path, 0,
                         "leads to /dev/null, which disables files of its name");
