@@ -2,9 +2,13 @@
 
 #include "base/root.h"
 
+#include "base/parse.h"
 #include "base/util.h"
 
 #include <fcntl.h>
+
+/* A list of 8192 CPUs, every second one, of at most five characters each. */
+#define LIST_SIZE 24576U
 
 int root_open(const char *path)
 {
@@ -64,6 +68,26 @@ ssize_t root_read(int root_fd, const char *path, char *buf, size_t size)
     if (fd < 0)
         return fd;
     return root_pread(fd, buf, size);
+}
+
+int root_pread_list(int fd, hwloc_bitmap_t ret)
+{
+    char list[LIST_SIZE];
+    ssize_t n = fd < 0 ? fd : root_pread(fd, list, sizeof(list));
+
+    return n < 0 ? (int)n : parse_list(list, PARSE_CPU_MAX, ret);
+}
+
+int root_read_list(int root_fd, const char *path, hwloc_bitmap_t ret)
+{
+    CLEANUP_CLOSE int fd = root_open_file(root_fd, path);
+
+    return root_pread_list(fd, ret);
+}
+
+bool root_has(int root_fd, const char *path)
+{
+    return faccessat(root_fd, path, F_OK, 0) == 0;
 }
 
 int root_read_fd(int fd, size_t max, char **ret, size_t *ret_len)

@@ -4,6 +4,8 @@
 /* Reads files below a root directory handle, so that a captured /proc and /sys replay as a fixture. */
 
 #include <dirent.h>
+#include <hwloc/bitmap.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -25,6 +27,16 @@ ssize_t root_pread(int fd, char *buf, size_t size);
 
 /* root_open_file() + root_pread() + close. */
 ssize_t root_read(int root_fd, const char *path, char *buf, size_t size);
+
+/* Reads a list of CPUs or nodes from an open file, or returns `fd` if that is -errno. Returns 0, or -errno with `ret`
+ * unchanged. */
+int root_pread_list(int fd, hwloc_bitmap_t ret);
+
+/* root_open_file() + root_pread_list() + close. */
+int root_read_list(int root_fd, const char *path, hwloc_bitmap_t ret);
+
+/* Whether there is a file or directory `path` below the root. */
+bool root_has(int root_fd, const char *path);
 
 /* Reads a whole file of at most `max` bytes into a malloc'd, NUL-terminated buffer. Returns 0 or -errno;
  * -EFBIG if it is larger. */

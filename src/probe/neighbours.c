@@ -152,16 +152,14 @@ static int find_list(int root_fd, const KindRow *row, char *detail)
 /* CPUs that are online and not in the cpuset of all other processes. */
 static int find_partition(int root_fd, const KindRow *row, char *detail)
 {
-    CLEANUP_FREE char *online = NULL, *left = NULL, *list = NULL;
     CLEANUP_BITMAP hwloc_bitmap_t all = hwloc_bitmap_alloc(), rest = hwloc_bitmap_alloc();
-    int r = all && rest ? read_line(root_fd, "sys/devices/system/cpu/online", &online) : -ENOMEM;
+    CLEANUP_FREE char *list = NULL;
+    int r = all && rest ? root_read_list(root_fd, "sys/devices/system/cpu/online", all) : -ENOMEM;
 
     if (r == 0)
-        r = read_line(root_fd, "sys/fs/cgroup/cpuset.cpus.effective", &left);
-    if (r < 0 || !online || !left || !*left)
-        return r;
-    if (parse_list(online, PARSE_CPU_MAX, all) < 0 || parse_list(left, PARSE_CPU_MAX, rest) < 0)
-        return 0;
+        r = root_read_list(root_fd, "sys/fs/cgroup/cpuset.cpus.effective", rest);
+    if (r < 0 || hwloc_bitmap_iszero(rest))
+        return r == -ENOMEM ? r : 0;
     if (hwloc_bitmap_andnot(all, all, rest) < 0)
         return -ENOMEM;
     if (hwloc_bitmap_iszero(all))

@@ -37,10 +37,9 @@ static bool detect_task_schedstat(int root_fd)
 static bool detect_numa(int root_fd)
 {
     CLEANUP_BITMAP hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
-    char text[4096];
 
-    return nodes && root_read(root_fd, "sys/devices/system/node/online", text, sizeof(text)) >= 0 &&
-           parse_list(text, PARSE_CPU_MAX, nodes) == 0 && hwloc_bitmap_weight(nodes) > 1;
+    return nodes && root_read_list(root_fd, "sys/devices/system/node/online", nodes) == 0 &&
+           hwloc_bitmap_weight(nodes) > 1;
 }
 
 static void detect(Probe *probe)

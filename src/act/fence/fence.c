@@ -49,18 +49,9 @@ static Fence *fence_free(Fence *fence)
 
 DEFINE_CLEANUP(Fence *, fence_free)
 
-/* Keeps `ret` if the file cannot be read. */
-static void read_set(const Fences *fences, const char *path, hwloc_bitmap_t ret)
-{
-    char text[4096];
-
-    if (root_read(fences->root_fd, path, text, sizeof(text)) > 0)
-        (void)parse_list(text, PARSE_CPU_MAX, ret);
-}
-
 void fence_read_online(Fences *fences)
 {
-    read_set(fences, "sys/devices/system/cpu/online", fences->online[false]);
+    (void)root_read_list(fences->root_fd, "sys/devices/system/cpu/online", fences->online[false]);
 }
 
 /* Sets up what serves CPUs, or memory. False when out of memory. */
@@ -71,8 +62,9 @@ static bool make_means(Fences *fences, bool memory)
     fences->units[memory] = fence_units_new(properties[memory], NULL);
     if (!fences->possible[memory] || !fences->online[memory] || !fences->units[memory])
         return false;
-    read_set(fences, memory ? "sys/devices/system/node/possible" : "sys/devices/system/cpu/possible",
-             fences->possible[memory]);
+    (void)root_read_list(fences->root_fd,
+                         memory ? "sys/devices/system/node/possible" : "sys/devices/system/cpu/possible",
+                         fences->possible[memory]);
     fences_set_ops(fences, ACT_FENCE_UNIT, memory, &fence_ops_unit, fences->units[memory]);
     return true;
 }

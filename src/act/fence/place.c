@@ -23,14 +23,6 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
-/* A list of 8192 CPUs, every second one, of at most five characters each. */
-#define LIST_SIZE 24576U
-
-static bool exists(int root_fd, const char *path)
-{
-    return faccessat(root_fd, path, F_OK, 0) == 0;
-}
-
 static bool has_word(const char *text, const char *word)
 {
     size_t n = strlen(word);
@@ -65,7 +57,7 @@ void fence_host_read(int root_fd, ActHost *ret)
         .libcpuset = libcpuset_is_built(),
         .forgets = forgets_masks(root_fd),
     };
-    ret->systemd = ret->cpuset2 && exists(root_fd, "run/systemd/system");
+    ret->systemd = ret->cpuset2 && root_has(root_fd, "run/systemd/system");
 }
 
 /* The outermost unit of a path that can hold processes; directories above it are slices. Returns its length,
@@ -255,20 +247,20 @@ static void name_file(ActFenceKind kind, const char *path, const char *file, cha
 
 int fence_read(int root_fd, ActFenceKind kind, const char *path, const char *file, hwloc_bitmap_t ret)
 {
-    char name[PATH_MAX + 64], list[LIST_SIZE];
-    ssize_t n;
+    char name[PATH_MAX + 64];
+    int r;
 
     name_file(kind, path, file, name, sizeof(name));
-    n = root_read(root_fd, name, list, sizeof(list));
-    if (n == -ENOENT || n == -ENODEV) {
+    r = root_read_list(root_fd, name, ret);
+    if (r == -ENOENT || r == -ENODEV) {
         *strrchr(name, '/') = '\0';
         /* On version 1 the cgroup was removed, or renamed and perhaps back. */
-        if (kind == ACT_FENCE_CGROUP1 || kind == ACT_FENCE_CPUSETFS || !exists(root_fd, name))
+        if (kind == ACT_FENCE_CGROUP1 || kind == ACT_FENCE_CPUSETFS || !root_has(root_fd, name))
             return -ENOENT;
         hwloc_bitmap_zero(ret); /* the controller is not enabled there */
         return 0;
     }
-    return n < 0 ? (int)n : parse_list(list, PARSE_CPU_MAX, ret);
+    return r;
 }
 
 /* On version 2 the nearest level that has the controller enabled counts. */
@@ -463,7 +455,7 @@ bool fence_is_mounted(int root_fd, ActFenceKind kind)
     char name[64];
 
     (void)snprintf(name, sizeof(name), "%s/%s", mount_point(kind), names[kind]);
-    return exists(root_fd, name);
+    return root_has(root_fd, name);
 }
 
 bool fence_is_another(int root_fd, const JournalFence *entry)

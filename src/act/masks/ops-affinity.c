@@ -84,22 +84,14 @@ static int check_identity(int root_fd, TaskKey task)
     return stat.start_ticks == task.start_ticks ? 0 : ACT_E_GONE;
 }
 
-static int read_cpus(void *context, const char *path, hwloc_bitmap_t ret)
-{
-    char text[4096];
-    ssize_t n = root_read(affinity_root(context), path, text, sizeof(text));
-
-    return n < 0 ? (int)n : parse_list(text, PARSE_CPU_MAX, ret);
-}
-
 static int affinity_get_online(void *context, hwloc_bitmap_t ret)
 {
-    return read_cpus(context, "sys/devices/system/cpu/online", ret);
+    return root_read_list(affinity_root(context), "sys/devices/system/cpu/online", ret);
 }
 
 static int affinity_get_isolated(void *context, hwloc_bitmap_t ret)
 {
-    return read_cpus(context, "sys/devices/system/cpu/isolated", ret);
+    return root_read_list(affinity_root(context), "sys/devices/system/cpu/isolated", ret);
 }
 
 static int affinity_get_cpuset(void *context, pid_t tid, hwloc_bitmap_t ret)

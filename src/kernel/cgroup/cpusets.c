@@ -11,13 +11,13 @@
 #include "kernel/cgroup/cpusets.h"
 
 #include "base/lines.h"
+#include "base/root.h"
 #include "base/scan.h"
 #include "base/util.h"
 #include "kernel/cgroup/paths.h"
 
-#include <errno.h>
+#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Whether the word at `at`, which ends at a blank or the end, is `word`. */
 static bool is_word(const char *at, const char *word)
@@ -60,10 +60,10 @@ CpusetsV1 cpusets_v1(int root_fd)
 {
     bool mounted = false;
 
-    if (faccessat(root_fd, "sys/fs/cgroup/cpuset/cpuset.cpus", F_OK, 0) == 0)
+    if (root_has(root_fd, "sys/fs/cgroup/cpuset/cpuset.cpus"))
         return CPUSETS_V1_CGROUP;
     /* The file shows that no mount over /dev hides the cpusets; mountinfo, that it is one of theirs. */
-    if (faccessat(root_fd, "dev/cpuset/cpus", F_OK, 0) == 0 &&
+    if (root_has(root_fd, "dev/cpuset/cpus") &&
         lines_read(root_fd, "proc/self/mountinfo", add_mount, &mounted) == 0 && mounted)
         return CPUSETS_V1_DEV;
     return CPUSETS_V1_NONE;

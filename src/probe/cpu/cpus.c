@@ -3,15 +3,12 @@
 /* Which CPUs can be used now: hotplug, isolation, reservation, cpusets. The Topology of a World does not
  * change; the owner of the World loads a new one when probe_topology_changed() returns true. */
 
-#include "base/parse.h"
 #include "base/root.h"
 #include "probe/probe-internal.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <uthash.h>
-
-#define LIST_SIZE 24576U /* as in cgroup.c */
 
 /* Cpusets whose files stay open. */
 #define CPUSETS_KEPT 64U
@@ -23,15 +20,6 @@ struct CpusetCache {
     bool idle;    /* not used in this pass */
     char path[];
 };
-
-/* Reads a list of CPUs from an open file, or from none (`fd` is -errno). 0, or -errno with `ret` unchanged. */
-static int read_list(int fd, hwloc_bitmap_t ret)
-{
-    char text[LIST_SIZE];
-    ssize_t n = fd < 0 ? fd : root_pread(fd, text, sizeof(text));
-
-    return n < 0 ? (int)n : parse_list(text, PARSE_CPU_MAX, ret);
-}
 
 /* An offline CPU keeps its cool-down and nothing else. */
 static void reset_load(CpuLoad *cpu)
@@ -51,7 +39,7 @@ int probe_cpus_refresh(Probe *probe, World *world)
     if (probe->online_read)
         r = hwloc_bitmap_copy(online, probe->known_online) < 0 ? -ENOMEM : 0;
     else
-        r = read_list(probe->online_fd, online);
+        r = root_pread_list(probe->online_fd, online);
     probe->online_read = false;
     if (r == -ENOMEM)
         return r;
@@ -62,7 +50,7 @@ int probe_cpus_refresh(Probe *probe, World *world)
         return -ENOMEM;
 
     /* Missing before Linux 4.2, and nearly always empty. */
-    r = read_list(probe->isolated_fd, probe->isolated);
+    r = root_pread_list(probe->isolated_fd, probe->isolated);
     if (r == -ENOMEM)
         return r;
     if (r < 0)
@@ -156,7 +144,7 @@ bool probe_topology_changed(Probe *probe)
 
     if (hwloc_bitmap_copy(probe->scratch, probe->known_online) < 0)
         return false;
-    probe->online_read = read_list(probe->online_fd, probe->scratch) == 0;
+    probe->online_read = root_pread_list(probe->online_fd, probe->scratch) == 0;
     changed = !hwloc_bitmap_isequal(probe->scratch, probe->known_online);
     for (int i = hwloc_bitmap_first(probe->known_online); i >= 0;
          i = hwloc_bitmap_next(probe->known_online, i))
@@ -206,7 +194,7 @@ int probe_cpuset_again(Probe *probe, World *world, Process *process)
 {
     CgroupPaths paths = {.cpuset = "/"};
     CpuMask cpuset;
-    int r = read_list(probe->online_fd, probe->scratch);
+    int r = root_pread_list(probe->online_fd, probe->scratch);
 
     if (r == 0 && !hwloc_bitmap_isequal(probe->scratch, probe->online))
         return 1;

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define RESCTRL "sys/fs/resctrl"
 /* Caches that a CPU may list. */
@@ -72,7 +71,7 @@ static int add_cache(Bandwidth *bandwidth, uint32_t cache, uint32_t llc)
 
 bool bandwidth_mounted(int root_fd)
 {
-    return faccessat(root_fd, RESCTRL "/mon_data", F_OK, 0) == 0;
+    return root_has(root_fd, RESCTRL "/mon_data");
 }
 
 int bandwidth_find(int root_fd, const Topology *topology, Bandwidth *ret)

@@ -9,15 +9,11 @@
 
 #include "probe/tasks/cgroup.h"
 
-#include "base/parse.h"
 #include "base/root.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-
-/* Longest list of a cpuset file: 8192 CPUs, every second one, of at most five characters each. */
-#define LIST_SIZE 24576U
 
 /* Whether a path component is a unit name with one of these suffixes. */
 static bool is_unit(const char *name, size_t len, const char *const *suffixes)
@@ -54,21 +50,14 @@ void cgroup_unit(const char *path, CgroupUnit *ret)
     }
 }
 
-static bool exists(int root_fd, const char *path)
-{
-    CLEANUP_CLOSE int fd = root_open_file(root_fd, path);
-
-    return fd >= 0;
-}
-
 ProbeCgroupLayout cgroup_layout(int root_fd)
 {
-    if (exists(root_fd, "sys/fs/cgroup/cgroup.controllers"))
+    if (root_has(root_fd, "sys/fs/cgroup/cgroup.controllers"))
         return PROBE_CGROUP_V2;
-    if (exists(root_fd, "sys/fs/cgroup/unified/cgroup.controllers"))
+    if (root_has(root_fd, "sys/fs/cgroup/unified/cgroup.controllers"))
         return PROBE_CGROUP_HYBRID;
-    if (exists(root_fd, "sys/fs/cgroup/cpu") || exists(root_fd, "sys/fs/cgroup/cpuset") ||
-        exists(root_fd, "sys/fs/cgroup/systemd") || cpusets_v1(root_fd) == CPUSETS_V1_DEV)
+    if (root_has(root_fd, "sys/fs/cgroup/cpu") || root_has(root_fd, "sys/fs/cgroup/cpuset") ||
+        root_has(root_fd, "sys/fs/cgroup/systemd") || cpusets_v1(root_fd) == CPUSETS_V1_DEV)
         return PROBE_CGROUP_V1;
     return PROBE_CGROUP_NONE;
 }
@@ -77,15 +66,9 @@ ProbeCgroupLayout cgroup_layout(int root_fd)
  * not hold for a process found there. */
 static int read_list(int fd, hwloc_bitmap_t ret)
 {
-    char list[LIST_SIZE];
-    int r;
+    int r = root_pread_list(fd, ret);
 
-    if (root_pread(fd, list, sizeof(list)) < 0)
-        return -ENOENT;
-    r = parse_list(list, PARSE_CPU_MAX, ret);
-    if (r == -ENOMEM)
-        return r;
-    return r == 0 && !hwloc_bitmap_iszero(ret) ? 0 : -ENOENT;
+    return r == -ENOMEM || (r == 0 && !hwloc_bitmap_iszero(ret)) ? r : -ENOENT;
 }
 
 static int read_file(int root_fd, const char *directory, const char *path, const char *file, int *kept,
