@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/types.h>
 
 /* Reads decimal digits at *p and moves past them. Returns false, with *p unchanged, if there are none or the
  * number overflows. */
@@ -32,6 +33,17 @@ static inline bool scan_u64(const char **p, uint64_t *ret)
     return true;
 }
 
+/* Whether the text is a PID, digits without a leading zero, and which. */
+static inline bool scan_pid(const char *s, pid_t *ret)
+{
+    uint64_t v;
+
+    if (*s == '0' || !scan_u64(&s, &v) || *s || v > INT32_MAX)
+        return false;
+    *ret = (pid_t)v;
+    return true;
+}
+
 /* Moves past `word` if it is at *p. Returns whether it was. */
 static inline bool scan_word(const char **p, const char *word)
 {
@@ -42,6 +54,13 @@ static inline bool scan_word(const char **p, const char *word)
             return false;
     *p = s;
     return true;
+}
+
+/* Returns the start of the next line, or the end of the text. */
+static inline const char *scan_next_line(const char *line)
+{
+    line += strcspn(line, "\n");
+    return *line ? line + 1 : line;
 }
 
 /* Returns the start of the next word: skips the rest of the word at `word` and the blanks after it. */

@@ -35,12 +35,6 @@ static bool skip_word(const char **p)
     return true;
 }
 
-static const char *next_line(const char *line)
-{
-    line += strcspn(line, "\n");
-    return *line ? line + 1 : line;
-}
-
 /*
  * Mounts
  */
@@ -92,7 +86,7 @@ static int parse_mount(const char *line, PageMounts *mounts)
 
 int page_mounts_parse(const char *text, PageMounts *mounts)
 {
-    for (; *text; text = next_line(text)) {
+    for (; *text; text = scan_next_line(text)) {
         int r = parse_mount(text, mounts);
 
         if (r < 0)
@@ -145,7 +139,7 @@ int page_maps_next(const char **text, const PageMounts *mounts, PageMapping *ret
 
     if (!*line)
         return 0;
-    *text = next_line(line);
+    *text = scan_next_line(line);
     r = procmaps_parse(line, &maps);
     if (r < 0)
         return r;

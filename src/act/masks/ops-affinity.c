@@ -12,6 +12,7 @@
 #include "act/place.h"
 #include "base/parse.h"
 #include "base/root.h"
+#include "base/scan.h"
 #include "base/time.h"
 #include "kernel/procstat.h"
 
@@ -167,17 +168,14 @@ static int affinity_set_mask(void *context, TaskKey task, hwloc_const_bitmap_t v
 static int next_number(DIR *dir, pid_t *ret)
 {
     struct dirent *entry;
-    int32_t v = 0;
 
     for (;;) {
         errno = 0;
         entry = readdir(dir);
         if (!entry)
             return -errno;
-        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && parse_i32(entry->d_name, &v) == 0) {
-            *ret = v;
+        if (scan_pid(entry->d_name, ret))
             return 1;
-        }
     }
 }
 
@@ -249,9 +247,9 @@ static int walk_on(int root_fd, hwloc_bitmap_t have, ActThreadWalk *walk)
         }
         for (long at = 0; at < n && r == 0;) {
             const struct dirent64 *entry = (const struct dirent64 *)(const void *)(buf + at);
-            int32_t tid = 0;
+            pid_t tid = 0;
 
-            if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && parse_i32(entry->d_name, &tid) == 0)
+            if (scan_pid(entry->d_name, &tid))
                 r = walk_thread(root_fd, tid, have, walk);
             n_met++;
             at += entry->d_reclen;
@@ -387,9 +385,9 @@ static int affinity_walk(void *context, ActWalk *walk)
             return -ETIMEDOUT;
         for (long at = 0; at < n;) {
             const struct dirent64 *entry = (const struct dirent64 *)(const void *)(buf + at);
-            int32_t pid = 0;
+            pid_t pid = 0;
 
-            if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && parse_i32(entry->d_name, &pid) == 0)
+            if (scan_pid(entry->d_name, &pid))
                 walk_one(affinity_root(context), pid, have, walk);
             at += entry->d_reclen;
         }

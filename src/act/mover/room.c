@@ -26,12 +26,6 @@ static bool number_of(const char *line, const char *key, uint64_t max, uint64_t 
     return scan_u64(&line, ret) && *ret <= max && (*line == ' ' || *line == '\n' || *line == '\0');
 }
 
-static const char *next_line(const char *line)
-{
-    line += strcspn(line, "\n");
-    return *line ? line + 1 : line;
-}
-
 /* /proc/zoneinfo: "Node 0, zone   Normal", and below it a line "        high     31". */
 int mover_zoneinfo_parse(const char *text, uint32_t node, uint64_t *ret_high_pages)
 {
@@ -40,7 +34,7 @@ int mover_zoneinfo_parse(const char *text, uint32_t node, uint64_t *ret_high_pag
     uint64_t sum = 0;
 
     (void)snprintf(head, sizeof(head), "Node %" PRIu32 ",", node);
-    for (; *text; text = next_line(text)) {
+    for (; *text; text = scan_next_line(text)) {
         const char *line = text + strspn(text, " ");
         uint64_t pages;
 

@@ -3,6 +3,7 @@
 /* Only the names of methods and who may call them. The answers are in views/describe.c, the effects in
  * manager/admin.c and manager/reload.c, the properties in views/objects.c. */
 
+#include "base/scan.h"
 #include "daemon/bus/authorize.h"
 #include "daemon/views/describe.h"
 #include "daemon/views/objects.h"
@@ -46,7 +47,7 @@ static int no_such_workload(sd_bus_error *error, const char *name)
 {
     pid_t pid;
 
-    if (manager_is_pid(name, &pid))
+    if (scan_pid(name, &pid))
         return sd_bus_error_setf(error, NUMAPLACE_ERROR_NO_SUCH_WORKLOAD,
                                  "there is no workload '%s': expected a workload, not a process", name);
     return sd_bus_error_setf(error, NUMAPLACE_ERROR_NO_SUCH_WORKLOAD, "there is no workload '%s'", name);
@@ -120,7 +121,7 @@ static int method_explain(sd_bus_message *message, void *userdata, sd_bus_error 
     if (r < 0)
         return r;
     workload = world_workload_by_name(manager->world, name);
-    if (!workload && !manager_is_pid(name, &pid))
+    if (!workload && !scan_pid(name, &pid))
         return sd_bus_error_setf(error, NUMAPLACE_ERROR_NO_SUCH_WORKLOAD,
                                  "there is no workload '%s', and it is not a PID", name);
 

@@ -9,24 +9,13 @@
  * A workload remembers this itself (Workload.paused). A single process is taken out of its workload:
  * manager_refuses() names it to probe, so it leaves the World at the next discovery. */
 
-#include "base/parse.h"
+#include "base/scan.h"
 #include "base/time.h"
 #include "daemon/manager/manager.h"
 #include "numaplace/messages.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-
-bool manager_is_pid(const char *text, pid_t *ret)
-{
-    int32_t pid;
-
-    /* parse_i32() accepts a sign and blanks, which no PID has. */
-    if (*text < '1' || *text > '9' || parse_i32(text, &pid) < 0)
-        return false;
-    *ret = pid;
-    return true;
-}
 
 /* Pauses or resumes one workload, or all for "". Workload names that look like numbers win over PIDs. */
 static int set_paused(Manager *manager, const char *name, bool paused)
@@ -79,7 +68,7 @@ int manager_resume(Manager *manager, const char *name)
 
     if (!*name)
         task_set_clear(manager->released);
-    if (r == MANAGER_E_NO_SUCH_WORKLOAD && manager_is_pid(name, &pid)) {
+    if (r == MANAGER_E_NO_SUCH_WORKLOAD && scan_pid(name, &pid)) {
         if (!task_set_remove(manager->released, pid) && !world_process(manager->world, pid))
             return MANAGER_E_NO_SUCH_PROCESS;
         pace_now(&manager->pace, time_now_usec());
@@ -183,7 +172,7 @@ int manager_release(Manager *manager, const char *name)
     pid_t pid;
     int r;
 
-    if (*name && !world_workload_by_name(manager->world, name) && manager_is_pid(name, &pid))
+    if (*name && !world_workload_by_name(manager->world, name) && scan_pid(name, &pid))
         r = release_process(manager, pid);
     else
         r = release_workload(manager, name);

@@ -380,7 +380,4 @@ void manager_assignments_keep(Manager *manager);
 int manager_assignments_load(Manager *manager);
 void manager_assignments_done(Manager *manager);
 
-/* Whether the text is a PID, and which. */
-bool manager_is_pid(const char *text, pid_t *ret);
-
 const char *manager_mode_name(ManagerMode mode);

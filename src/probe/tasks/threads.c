@@ -25,14 +25,6 @@ static int compare_pids(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* A file name that is a number; 0: it is not one. */
-static pid_t parse_number(const char *name)
-{
-    uint64_t v;
-
-    return scan_u64(&name, &v) && !*name && v <= INT32_MAX ? (pid_t)v : 0;
-}
-
 /* Lists up to `max` more. 1: there may be more of them; 0: that was all; or -errno. */
 static int list_some(DIR *dir, pid_t **array, size_t *capacity, size_t *n_listed, size_t max)
 {
@@ -50,8 +42,7 @@ static int list_some(DIR *dir, pid_t **array, size_t *capacity, size_t *n_listed
         entry = readdir(dir);
         if (!entry)
             break;
-        v = parse_number(entry->d_name);
-        if (v == 0)
+        if (!scan_pid(entry->d_name, &v))
             continue;
         if (!util_grow((void **)array, capacity, n + 1, sizeof(**array)))
             return -ENOMEM;
