@@ -33,16 +33,6 @@ static bool has_word(const char *text, const char *word)
     return false;
 }
 
-/* Since 6.2 the kernel remembers the masks that were asked for (commit 8f9ea86fdf99). */
-static bool forgets_masks(int root_fd)
-{
-    char text[64];
-    unsigned major, minor;
-
-    return root_read(root_fd, "proc/sys/kernel/osrelease", text, sizeof(text)) > 0 &&
-           sscanf(text, "%u.%u", &major, &minor) == 2 && (major < 6 || (major == 6 && minor < 2));
-}
-
 void fence_host_read(int root_fd, ActHost *ret)
 {
     CpusetsV1 v1 = cpusets_v1(root_fd);
@@ -55,7 +45,7 @@ void fence_host_read(int root_fd, ActHost *ret)
         .cpuset1 = v1 == CPUSETS_V1_CGROUP,
         .cpusetfs = v1 == CPUSETS_V1_DEV && libcpuset_begin(root_fd) == 0,
         .libcpuset = libcpuset_is_built(),
-        .forgets = forgets_masks(root_fd),
+        .forgets = cpusets_forget_masks(root_fd),
     };
     ret->systemd = ret->cpuset2 && root_has(root_fd, "run/systemd/system");
 }

@@ -68,3 +68,12 @@ CpusetsV1 cpusets_v1(int root_fd)
         return CPUSETS_V1_DEV;
     return CPUSETS_V1_NONE;
 }
+
+bool cpusets_forget_masks(int root_fd)
+{
+    char text[64];
+    unsigned major, minor;
+
+    return root_read(root_fd, "proc/sys/kernel/osrelease", text, sizeof(text)) > 0 &&
+           sscanf(text, "%u.%u", &major, &minor) == 2 && (major < 6 || (major == 6 && minor < 2));
+}

@@ -166,21 +166,11 @@ static bool is_given(Probe *probe, const World *world, const Process *process, C
            (lives_apart(world, process) && is_node_and_one(probe, world, cpuset, group, mask));
 }
 
-/* Since 6.2 the kernel remembers the requested mask and cuts it to the cpuset (commit 8f9ea86fdf99). Before,
- * each thread gets all of its cpuset whenever that is touched: also when the controller is switched on, or
- * when the process moves to a cgroup with the same CPUs. */
 static bool forgets_masks(Probe *probe)
 {
-    char text[64];
-    unsigned major, minor;
-
-    if (probe->mask_memory == PROBE_MASK_MEMORY_UNKNOWN) {
-        ssize_t n = root_read(probe->proc_fd, "sys/kernel/osrelease", text, sizeof(text));
-        bool old =
-            n > 0 && sscanf(text, "%u.%u", &major, &minor) == 2 && (major < 6 || (major == 6 && minor < 2));
-
-        probe->mask_memory = old ? PROBE_MASK_MEMORY_NONE : PROBE_MASK_MEMORY_KEPT;
-    }
+    if (probe->mask_memory == PROBE_MASK_MEMORY_UNKNOWN)
+        probe->mask_memory =
+            cpusets_forget_masks(probe->options.root_fd) ? PROBE_MASK_MEMORY_NONE : PROBE_MASK_MEMORY_KEPT;
     return probe->mask_memory == PROBE_MASK_MEMORY_NONE;
 }
 
