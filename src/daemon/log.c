@@ -82,11 +82,8 @@ static void write_line(const char *text)
 {
     char line[LOG_TEXT_MAX + 32];
     int len = snprintf(line, sizeof(line), "numaplaced: %s\n", text);
-    ssize_t n;
 
-    do
-        n = write(STDERR_FILENO, line, (size_t)len);
-    while (n < 0 && errno == EINTR);
+    (void)TEMP_FAILURE_RETRY(write(STDERR_FILENO, line, (size_t)len));
 }
 
 void log_record(Log *log, int priority, const char *message_id, const LogFields *fields, const char *format,

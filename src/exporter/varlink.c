@@ -246,10 +246,8 @@ static void dispatch(Call *call, bool more)
 static bool send_all(int fd, const char *data, size_t len)
 {
     while (len > 0) {
-        ssize_t n = send(fd, data, len, MSG_NOSIGNAL);
+        ssize_t n = TEMP_FAILURE_RETRY(send(fd, data, len, MSG_NOSIGNAL));
 
-        if (n < 0 && errno == EINTR)
-            continue;
         if (n <= 0)
             return false;
         data += n;
@@ -304,11 +302,9 @@ int varlink_serve(int fd, const CtlOptions *options)
         }
         if (len == sizeof(buffer))
             return EXIT_FAILURE;
-        n = recv(fd, buffer + len, sizeof(buffer) - len, 0);
+        n = TEMP_FAILURE_RETRY(recv(fd, buffer + len, sizeof(buffer) - len, 0));
         if (n == 0 && len == 0)
             return EXIT_SUCCESS;
-        if (n < 0 && errno == EINTR)
-            continue;
         if (n <= 0)
             return EXIT_FAILURE;
         len += (size_t)n;

@@ -137,10 +137,8 @@ int journal_file_read(JournalFile *file, char **ret, size_t *ret_len, bool *ret_
     if (!text)
         return -ENOMEM;
     while (len < want) {
-        ssize_t n = pread(file->fd, text + len, want - len, (off_t)len);
+        ssize_t n = TEMP_FAILURE_RETRY(pread(file->fd, text + len, want - len, (off_t)len));
 
-        if (n < 0 && errno == EINTR)
-            continue;
         if (n < 0)
             return -errno;
         if (n == 0)

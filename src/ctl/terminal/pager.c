@@ -136,8 +136,7 @@ CtlExit pager_close(Pager pager, CtlExit code)
     (void)fclose(stdout);
     if (pager.error >= 0)
         (void)dup2(pager.error, STDERR_FILENO);
-    while (waitpid(pager.pid, &status, 0) < 0 && errno == EINTR)
-        ;
+    (void)TEMP_FAILURE_RETRY(waitpid(pager.pid, &status, 0));
     /* The exit codes of sh(1) for a chosen pager that cannot be run. */
     if (chosen_pager() && !is_lent() && WIFEXITED(status) &&
         (WEXITSTATUS(status) == CTL_EXIT_RUN_CANNOT || WEXITSTATUS(status) == CTL_EXIT_RUN_NOT_FOUND))

@@ -183,8 +183,7 @@ CtlExit simulate_plot(const SimSpec *spec, const char *path)
         (void)fclose(out); /* what gnuplot did not read shows in its status */
     else
         (void)close(fd);
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
+    (void)TEMP_FAILURE_RETRY(waitpid(pid, &status, 0));
     if (code != CTL_EXIT_OK)
         return code;
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)

@@ -134,8 +134,7 @@ static bool reap(const pid_t *children, size_t n)
     for (size_t i = 0; i < n; i++) {
         int status;
 
-        while (waitpid(children[i], &status, 0) < 0 && errno == EINTR)
-            ;
+        (void)TEMP_FAILURE_RETRY(waitpid(children[i], &status, 0));
         good = good && WIFEXITED(status) && WEXITSTATUS(status) == 0;
     }
     return good;
