@@ -17,6 +17,7 @@
 #include "numaplace/bus.h"
 
 #include <string.h>
+#include <utlist.h>
 
 /* The bus answers at once or is broken. */
 #define UID_TIMEOUT_USEC (10 * USEC_PER_SEC)
@@ -58,12 +59,8 @@ static void request_end(BusRequest *request)
 {
     BusRequests *requests = request->requests;
 
-    for (BusRequest **p = &requests->first; *p; p = &(*p)->next)
-        if (*p == request) {
-            *p = request->next;
-            requests->n--;
-            break;
-        }
+    LL_DELETE(requests->first, request);
+    requests->n--;
     (void)request_free(request);
 }
 

@@ -8,6 +8,7 @@
 
 #include <string.h>
 #include <uthash.h>
+#include <utlist.h>
 
 /* Key of a refusal; zeroed before it is filled, because the hash is over its bytes. */
 typedef struct RefusalKey {
@@ -32,7 +33,7 @@ struct Moves {
     uint64_t swept_at; /* value of `last` at the last sweep */
 
     Entry *by_key;
-    MoveRefusal *oldest, *newest;
+    MoveRefusal *refusals; /* oldest first */
 };
 
 Moves *moves_new(void)
@@ -47,33 +48,9 @@ Moves *moves_new(void)
     return moves;
 }
 
-static void unlink_refusal(Moves *moves, MoveRefusal *r)
-{
-    if (r->older)
-        r->older->newer = r->newer;
-    else
-        moves->oldest = r->newer;
-    if (r->newer)
-        r->newer->older = r->older;
-    else
-        moves->newest = r->older;
-    r->older = r->newer = NULL;
-}
-
-static void link_newest(Moves *moves, MoveRefusal *r)
-{
-    r->older = moves->newest;
-    r->newer = NULL;
-    if (moves->newest)
-        moves->newest->newer = r;
-    else
-        moves->oldest = r;
-    moves->newest = r;
-}
-
 static void drop_refusal(Moves *moves, Entry *e)
 {
-    unlink_refusal(moves, &e->refusal);
+    DL_DELETE2(moves->refusals, &e->refusal, older, newer);
     HASH_DEL(moves->by_key, e);
     free(e);
 }
@@ -104,7 +81,7 @@ static void sweep(Moves *moves)
         intern_mark_mask(moves->pool, moves->ring[i].memory_to);
         intern_mark_mask(moves->pool, moves->ring[i].memory_help);
     }
-    for (const MoveRefusal *r = moves->oldest; r; r = r->newer)
+    for (const MoveRefusal *r = moves->refusals; r; r = r->newer)
         intern_mark_string(moves->pool, r->workload);
     intern_pool_sweep(moves->pool);
     moves->swept_at = moves->last;
@@ -240,10 +217,10 @@ int moves_refuse(Moves *moves, const World *world, const PlanRefusal *refusal)
 
     HASH_FIND(hh, moves->by_key, &key, sizeof(key), e);
     if (e) {
-        unlink_refusal(moves, &e->refusal);
+        DL_DELETE2(moves->refusals, &e->refusal, older, newer);
     } else {
         if (HASH_COUNT(moves->by_key) >= MOVES_REFUSALS_MAX)
-            drop_refusal(moves, (Entry *)moves->oldest);
+            drop_refusal(moves, (Entry *)moves->refusals);
         e = calloc(1, sizeof(*e));
         if (!e)
             return -ENOMEM;
@@ -265,7 +242,7 @@ int moves_refuse(Moves *moves, const World *world, const PlanRefusal *refusal)
     e->refusal.count++;
     e->refusal.time_usec = world->now_usec;
     e->refusal.tick = world->tick;
-    link_newest(moves, &e->refusal);
+    DL_APPEND2(moves->refusals, &e->refusal, older, newer);
     return keep_string(moves, workload_name(world, refusal->workload), &e->refusal.workload) ? 0 : -ENOMEM;
 }
 
@@ -286,7 +263,7 @@ const Move *moves_next(const Moves *moves, uint64_t after)
 
 const MoveRefusal *moves_refusals(const Moves *moves)
 {
-    return moves->oldest;
+    return moves->refusals;
 }
 
 void moves_forget_nodes(Moves *moves)
