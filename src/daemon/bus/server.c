@@ -285,13 +285,6 @@ static bool client_serve(BusTurn *turn)
 static int client_start(BusClient *client, int *fd)
 {
     BusServer *server = client->server;
-    const BusConnection connection = {
-        .on_message = on_message,
-        .on_disconnected = on_disconnected,
-        .userdata = client,
-        .add = server->add,
-        .peer = &client->peer,
-    };
     const int bytes = SOCKET_BYTES;
     int pair[2] = {-1, -1};
     sd_id128_t id;
@@ -321,7 +314,7 @@ static int client_start(BusClient *client, int *fd)
         return r;
     if (setsockopt(client->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes)) < 0)
         return -errno;
-    r = bus_connection_serve(client->bus, &connection);
+    r = bus_connection_serve(client->bus, on_message, on_disconnected, client, server->add, &client->peer);
     return r < 0 ? r : bus_turns_add(server->turns, &client->turn, client->fd);
 }
 

@@ -159,18 +159,11 @@ static int on_message(sd_bus_message *message, void *userdata, sd_bus_error *err
 
 static int connect_bus(BusSystem *system)
 {
-    const BusConnection connection = {
-        .on_message = on_message,
-        .on_disconnected = on_disconnected,
-        .userdata = system,
-        .add = system->add,
-        .peer = &system->peer,
-    };
     int r = sd_bus_open_system(&system->bus);
 
     if (r < 0)
         return r;
-    r = bus_connection_serve(system->bus, &connection);
+    r = bus_connection_serve(system->bus, on_message, on_disconnected, system, system->add, &system->peer);
     if (r < 0)
         return r;
     r = sd_bus_request_name_async(system->bus, NULL, NUMAPLACE_BUS_NAME, 0, on_name, system);
