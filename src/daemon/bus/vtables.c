@@ -13,13 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static Manager *manager_of(void *userdata)
-{
-    const BusPeer *peer = userdata;
-
-    return peer->userdata;
-}
-
 static uint32_t page(uint32_t max)
 {
     return max == 0 ? NUMAPLACE_BUS_PAGE_MAX : MIN(max, NUMAPLACE_BUS_PAGE_MAX);

@@ -177,6 +177,14 @@ int manager_new(const ManagerOptions *options, Log *log, Manager **ret);
 Manager *manager_free(Manager *manager);
 DEFINE_CLEANUP(Manager *, manager_free)
 
+/* The manager behind a BusPeer, the userdata of handlers. */
+static inline Manager *manager_of(void *userdata)
+{
+    const BusPeer *peer = userdata;
+
+    return peer->userdata;
+}
+
 typedef enum ManagerRestore {
     MANAGER_RESTORE_ALL,
     MANAGER_RESTORE_CRASH, /* not what is to stay (KeepOnStop=), and nothing while another daemon runs */

@@ -51,13 +51,6 @@ ObjectViews *object_views_free(ObjectViews *views)
     return NULL;
 }
 
-static Manager *manager_of(void *userdata)
-{
-    const BusPeer *peer = userdata;
-
-    return peer->userdata;
-}
-
 static char *workload_path(const char *name)
 {
     char *path = NULL;
