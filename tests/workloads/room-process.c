@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "room.h"
+#include "timing.h"
 
 /* Mappings begin at huge pages, so that slices cover the same pages in every run. */
 #define ALIGN_BYTES ((size_t)2 << 20)
@@ -34,7 +35,7 @@ static void note_node(RoomThread *thread)
 static void note_pass(RoomThread *thread)
 {
     RoomPasses *passes = &thread->passes;
-    uint64_t now = room_now_nsec(), nsec = now - passes->begin_nsec;
+    uint64_t now = timing_now_nsec(), nsec = now - passes->begin_nsec;
 
     passes->begin_nsec = now;
     passes->last_nsec = nsec;
@@ -70,7 +71,7 @@ double work_progress(const WorkThread *work_thread)
 
     if (thread->quota != UINT64_MAX)
         return (double)work_thread->steps / (double)thread->quota;
-    return (double)(room_now_nsec() - room->start_nsec) / (double)room->options.seconds_nsec;
+    return (double)(timing_now_nsec() - room->start_nsec) / (double)room->options.seconds_nsec;
 }
 
 bool work_rest(const WorkThread *work_thread, double progress)
@@ -84,7 +85,7 @@ bool work_rest(const WorkThread *work_thread, double progress)
 
 void work_lap(WorkThread *thread)
 {
-    uint64_t now = room_now_nsec(), nsec = now - thread->lap_nsec;
+    uint64_t now = timing_now_nsec(), nsec = now - thread->lap_nsec;
     bool first = thread->lap_nsec == 0;
 
     thread->lap_nsec = now;
@@ -106,7 +107,7 @@ void work_use(WorkThread *work_thread, unsigned regions)
     if (work_thread->steps > 0 && atomic_load(&thread->used) != regions) {
         thread->n_changes++;
         if (n < ROOM_CHANGES_MAX)
-            (void)atomic_compare_exchange_strong(&room->changes_nsec[n], &never, room_now_nsec());
+            (void)atomic_compare_exchange_strong(&room->changes_nsec[n], &never, timing_now_nsec());
     }
     atomic_store(&thread->used, regions);
 }
@@ -238,7 +239,7 @@ static void *run(void *argument)
         work_fail("unbinding a thread", errno);
     thread->passes.begin_nsec = room->start_nsec;
     room->shape->run(&thread->thread);
-    thread->end_nsec = room_now_nsec();
+    thread->end_nsec = timing_now_nsec();
     count_in(&room->n_finished);
     wait_state(ROOM_CHECK);
     if (room->shape->check)

@@ -121,8 +121,6 @@ typedef struct RoomResult {
 /* laps[i] counts the laps of at least this many nanoseconds. */
 extern const uint64_t room_laps_nsec[WORK_LAPS];
 
-uint64_t room_now_nsec(void);
-
 /* Reads the arguments. On a bad one it prints a line and exits with 2; on --help it exits with 0. */
 void room_options(const WorkShape *shape, int argc, char **argv, RoomOptions *ret);
 

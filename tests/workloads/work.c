@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "room.h"
+#include "timing.h"
 #include "window.h"
 
 /* When the first sample is taken. By then the threads run where the kernel first wants them. */
@@ -40,18 +41,10 @@ _Static_assert(ROOM_WINDOW_MAX + 1 < WINDOW_MARKS, "both marks of a window");
 
 static Room *room;
 
-uint64_t room_now_nsec(void)
-{
-    struct timespec ts;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 void room_wait(_Atomic uint32_t *word, uint32_t value, uint64_t until_nsec)
 {
     uint32_t seen = atomic_load(word);
-    uint64_t now = room_now_nsec(), nsec = WAIT_MAX_NSEC;
+    uint64_t now = timing_now_nsec(), nsec = WAIT_MAX_NSEC;
     struct timespec timeout;
 
     if (seen >= value || (until_nsec && until_nsec <= now))
@@ -171,7 +164,7 @@ static bool watch(RoomResult *result)
 
     for (;;) {
         bool finished = atomic_load(&room->n_finished) >= room->n_threads;
-        uint64_t now = room_now_nsec();
+        uint64_t now = timing_now_nsec();
         PlaceShares shares;
 
         if (!fork_all_alive(room))
@@ -243,7 +236,7 @@ static bool direct(RoomResult *result)
     if (!wait_all(&room->n_ready))
         return false;
     open_window();
-    room->start_nsec = room_now_nsec();
+    room->start_nsec = timing_now_nsec();
     set_state(ROOM_GO);
     finished = watch(result);
     close_window();
@@ -252,7 +245,7 @@ static bool direct(RoomResult *result)
     result->complete = !atomic_load(&room->interrupted);
     place_query(room, &result->end);
     if (room->options.sample_hz > 0)
-        note_sample(&result->end, room_now_nsec(), result);
+        note_sample(&result->end, timing_now_nsec(), result);
     set_state(ROOM_CHECK);
     if (!wait_all(&room->n_checked))
         return false;

@@ -178,12 +178,6 @@ static void test_apart(void **state)
     moves_are(&b, "600-800:1");
 }
 
-static uint32_t random_below(uint64_t *seed, uint32_t below)
-{
-    *seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
-    return (uint32_t)((*seed >> 33) % below);
-}
-
 /* Samples a huge page on node 0, `permille` of whose accesses come from node 1. Returns the rounds in which
  * it would move there. */
 static uint32_t count_moves(uint64_t seed, uint32_t permille, uint32_t n_rounds)
@@ -193,7 +187,7 @@ static uint32_t count_moves(uint64_t seed, uint32_t permille, uint32_t n_rounds)
 
     bench_init(&b);
     for (uint32_t i = 0; i < n_rounds; i++) {
-        bool there = random_below(&seed, 1000) < permille;
+        bool there = lcg_below(&seed, 1000) < permille;
 
         touch_block(&b, 7, there ? B : A, there);
         judge(&b);
@@ -228,7 +222,7 @@ static uint64_t share(Bench *b, uint64_t seed, uint32_t n_threads)
         b->where[i].i = i % 2;
     for (int round = 0; round < 200; round++) {
         for (uint32_t i = 0; i < 64; i++) {
-            uint32_t thread = random_below(&seed, n_threads);
+            uint32_t thread = (uint32_t)lcg_below(&seed, n_threads);
 
             n += b->where[i].i != (int32_t)(thread % 2);
             touch_block(b, i, A + (pid_t)thread, (int32_t)(thread % 2));

@@ -314,12 +314,6 @@ static void test_changes(void **state)
 
 #define THREADS 16U
 
-static uint32_t random_below(uint64_t *seed, uint32_t below)
-{
-    *seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
-    return (uint32_t)((*seed >> 33) % below);
-}
-
 /* Runs a process of sixteen threads that each use one region all the time. Each scan is for a thread drawn at
  * random. Returns the mean coverage of sequences 3 to `n`. */
 static uint32_t run_vma(uint64_t seed, bool force_complete, uint64_t n)
@@ -331,7 +325,7 @@ static uint32_t run_vma(uint64_t seed, bool force_complete, uint64_t n)
     for (uint32_t i = 0; i < THREADS; i++)
         (void)add(&space, 192 * MEGABYTE);
     while (space.scan.sequence < n) {
-        space.rules.tid = 100 + (pid_t)random_below(&seed, THREADS);
+        space.rules.tid = 100 + (pid_t)lcg_below(&seed, THREADS);
         step(&space, SECOND / 10);
         for (size_t i = 0; i < space.window.n_ranges; i++) {
             uint64_t start = space.window.ranges[i].start;
@@ -364,18 +358,17 @@ static void test_vma(void **state)
 
 static MemoryRegion random_region(uint64_t *seed, uint64_t start)
 {
-    uint64_t bytes = (1 + random_below(seed, 600)) * MEGABYTE;
+    uint64_t bytes = (1 + lcg_below(seed, 600)) * MEGABYTE;
 
     return (MemoryRegion){
         .start = start,
         .end = start + bytes,
-        .kind = (RegionKind)random_below(seed, REGION_KIND_MAX),
-        .inode = random_below(seed, 3),
-        .readable = random_below(seed, 4) > 0,
-        .writable = random_below(seed, 4) > 0,
-        .bound = random_below(seed, 8) == 0,
-        .resident_bytes =
-            random_below(seed, 2) ? REGION_RESIDENT_UNKNOWN : random_below(seed, 600) * MEGABYTE,
+        .kind = (RegionKind)lcg_below(seed, REGION_KIND_MAX),
+        .inode = lcg_below(seed, 3),
+        .readable = lcg_below(seed, 4) > 0,
+        .writable = lcg_below(seed, 4) > 0,
+        .bound = lcg_below(seed, 8) == 0,
+        .resident_bytes = lcg_below(seed, 2) ? REGION_RESIDENT_UNKNOWN : lcg_below(seed, 600) * MEGABYTE,
     };
 }
 
@@ -389,14 +382,14 @@ static void change(Space *space, uint64_t *seed)
         MemoryRegion region = random_region(seed, start);
         const MemoryRegion *old = regions_find(&before, start);
 
-        if (old && random_below(seed, 4) > 0) {
+        if (old && lcg_below(seed, 4) > 0) {
             region.kind = old->kind;
             region.inode = old->inode;
             region.bound = old->bound;
         }
-        if (random_below(seed, 6) > 0)
+        if (lcg_below(seed, 6) > 0)
             assert_int_equal(regions_add(&space->regions, &region), 0);
-        start = region.end + random_below(seed, 3) * MEGABYTE;
+        start = region.end + lcg_below(seed, 3) * MEGABYTE;
     }
     regions_inherit(&space->regions, &before);
 }
@@ -437,8 +430,8 @@ static void test_random(void **state)
         for (int round = 0; round < 300; round++) {
             if (round < 100 && round % 10 == 0)
                 change(&space, &seed);
-            if (random_below(&seed, 2))
-                scan_note_access(&space.regions, GAP + random_below(&seed, 4000) * MEGABYTE, 100);
+            if (lcg_below(&seed, 2))
+                scan_note_access(&space.regions, GAP + lcg_below(&seed, 4000) * MEGABYTE, 100);
             step(&space, SECOND / 10);
             check_window(&space);
             if (space.window.ended)
