@@ -8,7 +8,6 @@
 #include "conf/utf8.h"
 
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -8,7 +8,6 @@
 #include "base/parse.h"
 #include "conf/utf8.h"
 
-#include <stdint.h>
 #include <string.h>
 #include <wchar.h>
 #include <wctype.h>

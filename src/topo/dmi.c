@@ -7,7 +7,6 @@
 #include "topo/dmi.h"
 
 #include <stdbool.h>
-#include <string.h>
 
 enum {
     HEADER_SIZE = 4,

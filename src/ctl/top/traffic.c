@@ -4,8 +4,6 @@
 
 #include "base/time.h"
 
-#include <stdlib.h>
-
 /* Counters read at a time, two for each group and cache. */
 #define READS_MAX 128U
 

@@ -15,7 +15,6 @@
 #include <inttypes.h>
 #include <json-c/linkhash.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define PREFIX "numaplace_"

@@ -14,7 +14,6 @@
 #include "daemon/manager/manager.h"
 #include "numaplace/messages.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 
 /* Pauses or resumes one workload, or all for "". Workload names that look like numbers win over PIDs. */
