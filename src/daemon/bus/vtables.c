@@ -129,9 +129,10 @@ static int method_explain(sd_bus_message *message, void *userdata, sd_bus_error 
     return r;
 }
 
-static int answer_page(sd_bus_message *message, void *userdata,
-                       void (*describe)(Dict *dict, const Manager *manager, uint64_t after, uint32_t max))
+/* ListMoves and ListHistory. */
+static int method_list_past(sd_bus_message *message, void *userdata, sd_bus_error *error)
 {
+    bool moves = !strcmp(sd_bus_message_get_member(message), "ListMoves");
     uint64_t after;
     uint32_t max;
     Dict dict;
@@ -140,18 +141,8 @@ static int answer_page(sd_bus_message *message, void *userdata,
     if (r < 0)
         return r;
     dict = reply_new(message);
-    describe(&dict, manager_of(userdata), after, page(max));
+    (moves ? describe_moves : describe_history)(&dict, manager_of(userdata), after, page(max));
     return reply_send(&dict);
-}
-
-static int method_list_moves(sd_bus_message *message, void *userdata, sd_bus_error *error)
-{
-    return answer_page(message, userdata, describe_moves);
-}
-
-static int method_list_history(sd_bus_message *message, void *userdata, sd_bus_error *error)
-{
-    return answer_page(message, userdata, describe_history);
 }
 
 /* Does what the message says: Pause, Resume or Release. The answer is empty. */
@@ -333,9 +324,9 @@ static const sd_bus_vtable manager_vtable[] = {
     METHOD("Explain", "s", SD_BUS_PARAM(pid_or_name), "a{sv}", SD_BUS_PARAM(explanation), method_explain,
            READ),
     METHOD("ListMoves", "tu", SD_BUS_PARAM(after) SD_BUS_PARAM(max), "aa{sv}", SD_BUS_PARAM(moves),
-           method_list_moves, READ),
+           method_list_past, READ),
     METHOD("ListHistory", "tu", SD_BUS_PARAM(after) SD_BUS_PARAM(max), "aa{sv}", SD_BUS_PARAM(steps),
-           method_list_history, READ),
+           method_list_past, READ),
     METHOD("Pause", "s", SD_BUS_PARAM(name), "", "", method_administer, CHANGE),
     METHOD("Resume", "s", SD_BUS_PARAM(name), "", "", method_administer, CHANGE),
     METHOD("Release", "s", SD_BUS_PARAM(name), "", "", method_administer, CHANGE),
