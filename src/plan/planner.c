@@ -17,6 +17,7 @@ static bool prepare_arrays(PlanScratch *s, const World *world)
         !GROW(s->groups, s->groups_capacity, MAX(world->n_groups, 1U)) ||
         !GROW(s->processes, s->processes_capacity, MAX(world->n_processes, 1U)) ||
         !GROW(s->tasks, s->tasks_capacity, MAX(world->n_tasks, 1U)) ||
+        !GROW(s->order, s->order_capacity, MAX(MAX(world->n_groups, world->n_leases), 1U)) ||
         /* NOLINTNEXTLINE(bugprone-sizeof-expression): elements are pointers */
         !GROW(s->node_due, s->node_due_capacity, n_nodes))
         return false;
@@ -78,15 +79,21 @@ bool planner_spends(PlanKind kind)
            kind == PLAN_KIND_MOVE_PAGES;
 }
 
+CpuMask planner_intern(Planner *p, hwloc_const_bitmap_t set)
+{
+    CpuMask mask = hwloc_bitmap_iszero(set) ? NULL : intern_mask(p->world->pool, set);
+
+    planner_note(p, mask || hwloc_bitmap_iszero(set) ? 0 : -ENOMEM);
+    return mask;
+}
+
 bool planner_act(Planner *p, const PlanAction *action)
 {
-    if (APPEND(p->plan->actions, p->plan->actions_capacity, p->plan->n_actions, *action) < 0) {
-        p->error = -ENOMEM;
-        return false;
-    }
-    if (planner_spends(action->kind))
-        p->n_spent++;
-    return true;
+    int r = APPEND(p->plan->actions, p->plan->actions_capacity, p->plan->n_actions, *action);
+
+    planner_note(p, r);
+    p->n_spent += r == 0 && planner_spends(action->kind);
+    return r == 0;
 }
 
 void planner_refuse(Planner *p, const PlanRefusal *refusal)
@@ -94,15 +101,8 @@ void planner_refuse(Planner *p, const PlanRefusal *refusal)
     Plan *plan = p->plan;
 
     plan->n_refused[refusal->reason]++;
-    if (plan->n_refusals < PLAN_REFUSALS_MAX &&
-        APPEND(plan->refusals, plan->refusals_capacity, plan->n_refusals, *refusal) < 0)
-        p->error = -ENOMEM;
-}
-
-void planner_pass(Planner *p, const PlanPass *pass)
-{
-    if (APPEND(p->plan->passes, p->plan->passes_capacity, p->plan->n_passes, *pass) < 0)
-        p->error = -ENOMEM;
+    if (plan->n_refusals < PLAN_REFUSALS_MAX)
+        planner_note(p, APPEND(plan->refusals, plan->refusals_capacity, plan->n_refusals, *refusal));
 }
 
 void planner_refuse_group(Planner *p, uint8_t mechanism, PlanReason reason, const Group *group,
@@ -146,30 +146,6 @@ void planner_refuse_task(Planner *p, uint8_t mechanism, PlanReason reason, const
 {
     refuse(p, mechanism, reason, world_task_key(p->world, task), &p->world->processes[task->process.i], value,
            limit);
-}
-
-void planner_home(Planner *p, const PlanHome *home)
-{
-    if (APPEND(p->plan->homes, p->plan->homes_capacity, p->plan->n_homes, *home) < 0)
-        p->error = -ENOMEM;
-}
-
-void planner_thread(Planner *p, const PlanThread *thread)
-{
-    if (APPEND(p->plan->threads, p->plan->threads_capacity, p->plan->n_threads, *thread) < 0)
-        p->error = -ENOMEM;
-}
-
-void planner_freeze(Planner *p, const PlanFreeze *freeze)
-{
-    if (APPEND(p->plan->freezes, p->plan->freezes_capacity, p->plan->n_freezes, *freeze) < 0)
-        p->error = -ENOMEM;
-}
-
-void planner_pool(Planner *p, const PlanPool *pool)
-{
-    if (APPEND(p->plan->pools, p->plan->pools_capacity, p->plan->n_pools, *pool) < 0)
-        p->error = -ENOMEM;
 }
 
 bool planner_has_budget(const Planner *p)

@@ -198,7 +198,7 @@ struct PlanScratch {
     CpuMask node_due_of;
     PlannerCandidate *candidates;
     size_t n_candidates, candidates_capacity;
-    PlannerOrder *order;
+    PlannerOrder *order; /* room for all groups or all leases */
     size_t n_order, order_capacity;
     CpuIx *donors; /* idle CPUs, ascending */
     size_t n_donors, donors_capacity;
@@ -258,14 +258,19 @@ static inline bool planner_tries_pool(const World *world, const Group *group)
     return group->pool_before_permille > 0 && world->now_usec < group->pool_until_usec;
 }
 
-/* Append a copy. When memory is out they set p->error and return false. */
+/* Notes in p->error that memory was out if `r`, the result of a call that can only fail for that, is negative. */
+static inline void planner_note(Planner *p, int r)
+{
+    if (r < 0)
+        p->error = -ENOMEM;
+}
+
+/* Interns a set. NULL: it is empty, or memory was out (p->error). */
+CpuMask planner_intern(Planner *p, hwloc_const_bitmap_t set);
+
+/* Append a copy. When memory is out they set p->error, and the first returns false. */
 bool planner_act(Planner *p, const PlanAction *action);
 void planner_refuse(Planner *p, const PlanRefusal *refusal);
-void planner_pass(Planner *p, const PlanPass *pass);
-void planner_home(Planner *p, const PlanHome *home);
-void planner_freeze(Planner *p, const PlanFreeze *freeze);
-void planner_thread(Planner *p, const PlanThread *thread);
-void planner_pool(Planner *p, const PlanPool *pool);
 
 /* Shorthands: a refusal about a group, and about one of its processes or threads. */
 void planner_refuse_group(Planner *p, uint8_t mechanism, PlanReason reason, const Group *group,
@@ -317,7 +322,6 @@ void overload_classify(Planner *p);
 
 /* One CPU of the World, without regard to leases. */
 bool overload_cpu_is_idle(const World *world, const CpuLoad *cpu);
-bool overload_cpu_is_overloaded(const CpuLoad *cpu);
 
 /* home.c: homes, new members */
 
@@ -327,8 +331,6 @@ void home_decide(Planner *p);
 void home_set(Planner *p);
 /* After home_set(): records as refusals why packed groups keep their homes (PlannerGroup.stay). */
 void home_say_stays(Planner *p);
-/* The NodeIx bitmap of Nodes=, without nodes that do not exist or have no CPUs. 0 or -ENOMEM. */
-int home_nodes_of_policy(const Topology *topology, const Policy *policy, hwloc_bitmap_t ret);
 
 /* demand.c: P15 */
 

@@ -469,7 +469,7 @@ static bool prepare(PlanScratch *s, const World *world)
     if (!GROW(s->pack_groups, s->pack_groups_capacity, MIN(n, CHOOSE_GROUPS_MAX)) ||
         !GROW(s->pack_sets, s->pack_sets_capacity, MIN(n, CHOOSE_GROUPS_MAX)) ||
         !GROW(s->pack_parts, s->pack_parts_capacity, MIN(n, CHOOSE_GROUPS_MAX) * n_nodes) ||
-        !GROW(s->parts, s->parts_capacity, n * n_nodes) || !GROW(s->order, s->order_capacity, n) ||
+        !GROW(s->parts, s->parts_capacity, n * n_nodes) ||
         !GROW(s->node_sums, s->node_sums_capacity, 2 * n * n_nodes))
         return false;
     s->n_parts = n * n_nodes;

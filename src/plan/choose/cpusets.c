@@ -32,8 +32,7 @@ static void find_cpusets(Planner *p)
 /* The capacity of the CPUs of a cpuset, permille of a CPU. */
 static uint64_t capacity_of(Planner *p, CpuMask cpuset)
 {
-    if (hwloc_bitmap_and(p->s->set, cpuset, p->s->usable) < 0)
-        p->error = -ENOMEM;
+    planner_note(p, hwloc_bitmap_and(p->s->set, cpuset, p->s->usable));
     return (uint64_t)MAX(hwloc_bitmap_weight(p->s->set), 0) * LOAD_FULL_PERMILLE;
 }
 
@@ -73,11 +72,9 @@ static bool divide(Planner *p, CpuMask cpuset, uint32_t *ret)
     for (uint32_t i = 0; i < topology->n_nodes; i++) {
         int all, has;
 
-        if (hwloc_bitmap_and(p->s->set, topology->nodes[i].cpus, p->s->usable) < 0)
-            p->error = -ENOMEM;
+        planner_note(p, hwloc_bitmap_and(p->s->set, topology->nodes[i].cpus, p->s->usable));
         all = MAX(hwloc_bitmap_weight(p->s->set), 0);
-        if (hwloc_bitmap_and(p->s->set, p->s->set, cpuset) < 0)
-            p->error = -ENOMEM;
+        planner_note(p, hwloc_bitmap_and(p->s->set, p->s->set, cpuset));
         has = MAX(hwloc_bitmap_weight(p->s->set), 0);
         part |= has > 0 && has < all;
         ret[i] = (uint32_t)MIN((uint64_t)has * LOAD_FULL_PERMILLE, PACK_DEMAND_MAX);

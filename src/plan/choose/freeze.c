@@ -146,7 +146,8 @@ void freeze_groups(Planner *p, const PackNode *nodes)
         bool frozen = is_frozen(p, group, pack, &strength);
 
         if (frozen != group->converged)
-            planner_freeze(p, &(PlanFreeze){.group_id = group->id, .frozen = frozen, .strength = strength});
+            planner_note(p, APPEND(p->plan->freezes, p->plan->freezes_capacity, p->plan->n_freezes,
+                                   (PlanFreeze){group->id, frozen, strength}));
         if (!frozen || bound_to(p, index, pack) != 0)
             continue;
         node = (uint32_t)__builtin_ctzll(pack->home);

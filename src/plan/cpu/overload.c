@@ -19,7 +19,7 @@ bool overload_cpu_is_idle(const World *world, const CpuLoad *cpu)
            cpu->busy_permille < world->idle_permille && cpu->busy_before_permille < world->idle_permille;
 }
 
-bool overload_cpu_is_overloaded(const CpuLoad *cpu)
+static bool is_overloaded(const CpuLoad *cpu)
 {
     return cpu->online && cpu->wait_known && cpu->wait_permille >= OVERLOAD_WAIT_PERMILLE &&
            cpu->wait_before_permille >= OVERLOAD_WAIT_PERMILLE;
@@ -37,13 +37,12 @@ void overload_classify(Planner *p)
 
         if (!topology->cpus[i].present)
             continue;
-        if (overload_cpu_is_overloaded(load))
+        if (is_overloaded(load))
             p->plan->n_overloaded++;
         cpu->idle = cpu->lease < 0 && overload_cpu_is_idle(p->world, load);
         if (!cpu->idle)
             continue;
         p->plan->n_idle++;
-        if (hwloc_bitmap_set(p->s->idle, i) < 0)
-            p->error = -ENOMEM;
+        planner_note(p, hwloc_bitmap_set(p->s->idle, i));
     }
 }

@@ -38,8 +38,7 @@ static PlannerCpu *core_of(const Planner *p, CpuIx cpu)
 
 static bool has_whole_node(Planner *p, const Task *task, NodeIx node)
 {
-    if (hwloc_bitmap_and(p->s->set, p->world->topology->nodes[node.i].cpus, p->s->usable) < 0)
-        p->error = -ENOMEM;
+    planner_note(p, hwloc_bitmap_and(p->s->set, p->world->topology->nodes[node.i].cpus, p->s->usable));
     return hwloc_bitmap_isincluded(p->s->set, task->allowed);
 }
 
@@ -82,9 +81,8 @@ static void count_cores(Planner *p)
     }
     hwloc_bitmap_zero(p->s->nodes);
     for (uint32_t i = 0; i < topology->cpu_limit; i++)
-        if (topology->cpus[i].present && core_of(p, (CpuIx){(int32_t)i})->n_busy > 1 &&
-            hwloc_bitmap_set(p->s->nodes, (unsigned)topology->cpus[i].node.i) < 0)
-            p->error = -ENOMEM;
+        if (topology->cpus[i].present && core_of(p, (CpuIx){(int32_t)i})->n_busy > 1)
+            planner_note(p, hwloc_bitmap_set(p->s->nodes, (unsigned)topology->cpus[i].node.i));
 }
 
 /* The lowest CPU of the nearest idle core of the home. Excluded are cores that cool down, that a thread comes

@@ -265,10 +265,6 @@ static void order_leases(Planner *p)
     PlanScratch *s = p->s;
 
     s->n_order = 0;
-    if (!GROW(s->order, s->order_capacity, MAX(p->world->n_leases, 1U))) {
-        p->error = -ENOMEM;
-        return;
-    }
     for (size_t i = 0; i < p->world->n_leases; i++) {
         const TopologyCpu *cpu = topology_cpu(p->world->topology, p->world->leases[i].cpu);
         RecallSubject subject;

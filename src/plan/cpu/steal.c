@@ -70,13 +70,12 @@ static void gather_task(Planner *p, size_t index)
     if (t->apart ? hwloc_bitmap_intersects(t->due, p->s->idle) : pp->home_idle)
         return;
     g->n_candidates++;
-    if (APPEND(p->s->candidates, p->s->candidates_capacity, p->s->n_candidates,
-               (PlannerCandidate){
-                   .group = (uint32_t)process->group.i,
-                   .wait = task->wait_permille,
-                   .task = (uint32_t)index,
-               }) < 0)
-        p->error = -ENOMEM;
+    planner_note(p, APPEND(p->s->candidates, p->s->candidates_capacity, p->s->n_candidates,
+                           (PlannerCandidate){
+                               .group = (uint32_t)process->group.i,
+                               .wait = task->wait_permille,
+                               .task = (uint32_t)index,
+                           }));
 }
 
 /* CPUs lent in this tick do not show in the backlog yet: takes one CPU off it for each. */
@@ -117,11 +116,11 @@ static void find_donors(Planner *p)
 
     hwloc_bitmap_zero(s->set);
     for (size_t i = 0; i < p->world->n_groups; i++)
-        if (s->groups[i].home && s->groups[i].waits && hwloc_bitmap_or(s->set, s->set, s->groups[i].home) < 0)
-            p->error = -ENOMEM;
+        if (s->groups[i].home && s->groups[i].waits)
+            planner_note(p, hwloc_bitmap_or(s->set, s->set, s->groups[i].home));
     for (size_t i = 0; i < p->world->n_tasks; i++)
-        if (s->tasks[i].waits && hwloc_bitmap_or(s->set, s->set, s->tasks[i].due) < 0)
-            p->error = -ENOMEM;
+        if (s->tasks[i].waits)
+            planner_note(p, hwloc_bitmap_or(s->set, s->set, s->tasks[i].due));
 
     s->n_donors = 0;
     for (int cpu = hwloc_bitmap_first(s->idle); cpu >= 0; cpu = hwloc_bitmap_next(s->idle, cpu)) {
@@ -310,7 +309,7 @@ static void conclude(Planner *p, const StealPass *pass, GuardPass result)
     }
     if (after.n_vetoes != pass->group->n_vetoes || after.backoff_ticks != pass->group->backoff_ticks ||
         after.backoff_until_tick != pass->group->backoff_until_tick)
-        planner_pass(p, &after);
+        planner_note(p, APPEND(p->plan->passes, p->plan->passes_capacity, p->plan->n_passes, after));
 }
 
 /* Finds how many CPUs the group wants. False: it makes no pass now. */
@@ -376,10 +375,6 @@ static void order_groups(Planner *p)
     PlanScratch *s = p->s;
 
     s->n_order = 0;
-    if (!GROW(s->order, s->order_capacity, MAX(p->world->n_groups, 1U))) {
-        p->error = -ENOMEM;
-        return;
-    }
     for (size_t i = 0; i < p->world->n_groups; i++) {
         const Group *group = &p->world->groups[i];
         const Policy *policy;

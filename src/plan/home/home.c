@@ -47,27 +47,25 @@ static uint8_t mechanism_of(const Policy *policy)
     return policy && policy_chooses_nodes(policy) ? MECHANISM_PACK : MECHANISM_FIXED;
 }
 
-int home_nodes_of_policy(const Topology *topology, const Policy *policy, hwloc_bitmap_t ret)
+/* The home that is the nodes in PlanScratch.nodes; NULL for none. */
+static void take_nodes(Planner *p, CpuMask *ret_home, CpuMask *ret_home_nodes)
 {
-    hwloc_bitmap_zero(ret);
-    for (uint32_t i = 0; policy->nodes && i < topology->n_nodes; i++)
-        if (topology->nodes[i].n_cpus > 0 && hwloc_bitmap_isset(policy->nodes, topology->nodes[i].os_index) &&
-            hwloc_bitmap_set(ret, i) < 0)
-            return -ENOMEM;
-    return 0;
+    planner_note(p, topology_nodes_to_cpus(p->world->topology, p->s->nodes, p->s->set));
+    *ret_home_nodes = planner_intern(p, p->s->nodes);
+    *ret_home = planner_intern(p, p->s->set);
 }
 
-/* Interns the contents of `set`; NULL if empty, or on -ENOMEM in p->error. */
-static CpuMask intern_nonempty(Planner *p, hwloc_const_bitmap_t set)
+/* The nodes of Nodes=, without those that do not exist or have no CPUs. */
+static void take_named(Planner *p, PlannerWorkload *w)
 {
-    CpuMask mask;
+    const Topology *topology = p->world->topology;
 
-    if (hwloc_bitmap_iszero(set))
-        return NULL;
-    mask = intern_mask(p->world->pool, set);
-    if (!mask)
-        p->error = -ENOMEM;
-    return mask;
+    hwloc_bitmap_zero(p->s->nodes);
+    for (uint32_t i = 0; w->policy->nodes && i < topology->n_nodes; i++)
+        if (topology->nodes[i].n_cpus > 0 &&
+            hwloc_bitmap_isset(w->policy->nodes, topology->nodes[i].os_index))
+            planner_note(p, hwloc_bitmap_set(p->s->nodes, i));
+    take_nodes(p, &w->home, &w->home_nodes);
 }
 
 static void decide_workload(Planner *p, size_t index)
@@ -76,16 +74,8 @@ static void decide_workload(Planner *p, size_t index)
 
     w->policy = group_policy(p->world, p->policies, (WorkloadIx){(int32_t)index});
     w->blocked = workload_blocked(p, w->policy);
-    if (w->blocked != PLAN_REASON_INVALID || !p->homes || policy_chooses_nodes(w->policy))
-        return;
-
-    if (home_nodes_of_policy(p->world->topology, w->policy, p->s->nodes) < 0 ||
-        topology_nodes_to_cpus(p->world->topology, p->s->nodes, p->s->set) < 0) {
-        p->error = -ENOMEM;
-        return;
-    }
-    w->home_nodes = intern_nonempty(p, p->s->nodes);
-    w->home = intern_nonempty(p, p->s->set);
+    if (w->blocked == PLAN_REASON_INVALID && p->homes && !policy_chooses_nodes(w->policy))
+        take_named(p, w);
 }
 
 static void take_chosen(Planner *p, PlannerGroup *g)
@@ -95,12 +85,9 @@ static void take_chosen(Planner *p, PlannerGroup *g)
         return;
     hwloc_bitmap_zero(p->s->nodes);
     for (uint32_t i = 0; i < p->world->topology->n_nodes; i++)
-        if ((g->chosen >> i & 1) != 0 && hwloc_bitmap_set(p->s->nodes, i) < 0)
-            p->error = -ENOMEM;
-    if (topology_nodes_to_cpus(p->world->topology, p->s->nodes, p->s->set) < 0)
-        p->error = -ENOMEM;
-    g->home_nodes = intern_nonempty(p, p->s->nodes);
-    g->home = intern_nonempty(p, p->s->set);
+        if ((g->chosen >> i & 1) != 0)
+            planner_note(p, hwloc_bitmap_set(p->s->nodes, i));
+    take_nodes(p, &g->home, &g->home_nodes);
 }
 
 static PlanRule home_rule(const Group *group, const PlannerGroup *g, const PlannerWorkload *w)
@@ -194,13 +181,10 @@ static CpuMask due_mask(Planner *p, PlannerGroup *g, CpuMask cpuset)
     if (!g->home || !cpuset)
         return NULL;
     if (g->due_cpuset != cpuset) {
-        if (hwloc_bitmap_and(p->s->set, g->home, cpuset) < 0 ||
-            hwloc_bitmap_and(p->s->set, p->s->set, p->s->usable) < 0) {
-            p->error = -ENOMEM;
-            return NULL;
-        }
+        planner_note(p, hwloc_bitmap_and(p->s->set, g->home, cpuset));
+        planner_note(p, hwloc_bitmap_and(p->s->set, p->s->set, p->s->usable));
         g->due_cpuset = cpuset;
-        g->due = intern_nonempty(p, p->s->set);
+        g->due = planner_intern(p, p->s->set);
     }
     return g->due;
 }
@@ -215,11 +199,8 @@ static CpuMask node_mask(Planner *p, CpuMask due, NodeIx node)
         s->node_due_of = due;
     }
     if (!s->node_due[node.i]) {
-        if (hwloc_bitmap_and(s->set, due, p->world->topology->nodes[node.i].cpus) < 0)
-            p->error = -ENOMEM;
-        s->node_due[node.i] = hwloc_bitmap_iszero(s->set) ? due : intern_mask(p->world->pool, s->set);
-        if (!s->node_due[node.i])
-            p->error = -ENOMEM;
+        planner_note(p, hwloc_bitmap_and(s->set, due, p->world->topology->nodes[node.i].cpus));
+        s->node_due[node.i] = hwloc_bitmap_iszero(s->set) ? due : planner_intern(p, s->set);
     }
     return s->node_due[node.i];
 }
@@ -243,8 +224,8 @@ void home_decide(Planner *p)
 {
     for (size_t i = 0; i < p->world->n_workloads; i++)
         decide_workload(p, i);
-    if (p->homes && !p->world->partial && choose_homes(p) < 0)
-        p->error = -ENOMEM;
+    if (p->homes && !p->world->partial)
+        planner_note(p, choose_homes(p));
     for (size_t i = 0; i < p->world->n_groups; i++)
         decide_group(p, i);
     for (size_t i = 0; i < p->world->n_processes; i++) {
@@ -253,8 +234,8 @@ void home_decide(Planner *p)
         if (!process->gone && process->group.i >= 0)
             p->s->processes[i].due = due_mask(p, &p->s->groups[process->group.i], process->cpuset);
     }
-    if (p->homes && !p->world->partial && thread_homes_decide(p) < 0)
-        p->error = -ENOMEM;
+    if (p->homes && !p->world->partial)
+        planner_note(p, thread_homes_decide(p));
     due_threads(p);
     for (size_t i = 0; i < p->world->n_tasks; i++)
         if (!p->world->tasks[i].gone && p->world->tasks[i].original)
@@ -281,8 +262,7 @@ static CpuMask mask_original(Planner *p, const Process *process, const Task *tas
 {
     if (task && task->hands == TASK_HANDS_FOREIGN)
         return from;
-    if (hwloc_bitmap_and(p->s->set, process->cpuset, p->s->usable) < 0)
-        p->error = -ENOMEM;
+    planner_note(p, hwloc_bitmap_and(p->s->set, process->cpuset, p->s->usable));
     return hwloc_bitmap_isincluded(p->s->set, from) ? from : process->cpuset;
 }
 
@@ -497,16 +477,17 @@ static void keep_homes(Planner *p)
         bool other = g->home ? g->enters && g->home != group->home : g->roams && !group->roams;
 
         if (!group->gone && (other || g->judged))
-            planner_home(p, &(PlanHome){
-                                .group_id = group->id,
-                                .home = other ? g->home : group->home,
-                                .home_nodes = other ? g->home_nodes : group->home_nodes,
-                                .wait_permille = g->wait_permille,
-                                .others_permille = g->others_permille,
-                                .guessed = !g->memory_known,
-                                .judged = !other,
-                                .reverts = g->reverts,
-                            });
+            planner_note(p, APPEND(p->plan->homes, p->plan->homes_capacity, p->plan->n_homes,
+                                   (PlanHome){
+                                       .group_id = group->id,
+                                       .home = other ? g->home : group->home,
+                                       .home_nodes = other ? g->home_nodes : group->home_nodes,
+                                       .wait_permille = g->wait_permille,
+                                       .others_permille = g->others_permille,
+                                       .guessed = !g->memory_known,
+                                       .judged = !other,
+                                       .reverts = g->reverts,
+                                   }));
     }
 }
 

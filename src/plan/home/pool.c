@@ -189,8 +189,7 @@ bool pool_decide(const ThreadHomes *h, bool may_be_apart)
         return true;
     }
     /* The trial goes on until its progress has been counted. */
-    if (trial && group->pool_progress > 0 && trial_progress(h, group) == 0 &&
-        !is_late(h->p->world, group))
+    if (trial && group->pool_progress > 0 && trial_progress(h, group) == 0 && !is_late(h->p->world, group))
         return true;
     helps = may_be_apart && (trial ? has_helped(h, group, g) : is_tried(h, group, g));
     if (!trial && !helps)
@@ -205,6 +204,6 @@ bool pool_decide(const ThreadHomes *h, bool may_be_apart)
         pool.others_permille = g->others_permille;
         pool.progress = progress(h, apart_usec(group));
     }
-    planner_pool(h->p, &pool);
+    planner_note(h->p, APPEND(h->p->plan->pools, h->p->plan->pools_capacity, h->p->plan->n_pools, pool));
     return helps;
 }

@@ -564,10 +564,11 @@ int thread_homes_decide(Planner *p)
             r = decide_group(p, i, taken);
     for (size_t i = 0; i < world->n_tasks && r == 0; i++)
         if (!world->tasks[i].gone && p->s->tasks[i].home_node.i != world->tasks[i].home_node.i)
-            planner_thread(p, &(PlanThread){
-                                  .task = world_task_key(world, &world->tasks[i]),
-                                  .home_node = p->s->tasks[i].home_node,
-                                  .spilled = p->s->tasks[i].spilled,
-                              });
+            planner_note(p, APPEND(p->plan->threads, p->plan->threads_capacity, p->plan->n_threads,
+                                   (PlanThread){
+                                       .task = world_task_key(world, &world->tasks[i]),
+                                       .home_node = p->s->tasks[i].home_node,
+                                       .spilled = p->s->tasks[i].spilled,
+                                   }));
     return r;
 }

@@ -46,17 +46,11 @@ static bool may_help(const Follow *f, uint32_t node)
 CpuMask follow_help(const Follow *f)
 {
     hwloc_bitmap_t set = f->p->s->nodes;
-    CpuMask nodes;
 
     hwloc_bitmap_zero(set);
     for (int i = f->from && rule_holds(f->p->world, ABLATION_HELP) ? hwloc_bitmap_first(f->from) : -1; i >= 0;
          i = hwloc_bitmap_next(f->from, i))
-        if (may_help(f, (uint32_t)i) && hwloc_bitmap_set(set, (unsigned)i) < 0)
-            f->p->error = -ENOMEM;
-    if (hwloc_bitmap_iszero(set))
-        return NULL;
-    nodes = intern_mask(f->p->world->pool, set);
-    if (!nodes)
-        f->p->error = -ENOMEM;
-    return nodes;
+        if (may_help(f, (uint32_t)i))
+            planner_note(f->p, hwloc_bitmap_set(set, (unsigned)i));
+    return planner_intern(f->p, set);
 }

@@ -41,15 +41,6 @@ static void take_home(Planner *p, const Process *process)
     g->roams = group->roams;
 }
 
-static CpuMask intern(Planner *p, hwloc_const_bitmap_t nodes)
-{
-    CpuMask mask = intern_mask(p->world->pool, nodes);
-
-    if (!mask)
-        p->error = -ENOMEM;
-    return mask;
-}
-
 static void follow_one(Planner *p, const PlanUse *use)
 {
     const Process *process = find_process(p, use->subject);
@@ -61,8 +52,8 @@ static void follow_one(Planner *p, const PlanUse *use)
     f.group = &p->world->groups[process->group.i];
     f.g = &p->s->groups[process->group.i];
     f.policy = group_policy(p->world, p->policies, process->workload);
-    f.from = intern(p, use->from);
-    f.to = intern(p, use->to);
+    f.from = planner_intern(p, use->from);
+    f.to = planner_intern(p, use->to);
     if (!f.policy || !f.from || !f.to || !is_home(&f) || goes_anyway(&f) || !follow_may(&f) ||
         !follow_is_time(&f) || !follow_has_room(&f) || !follow_has_rate(&f))
         return;

@@ -34,25 +34,14 @@ static uint32_t count_memory_nodes(const Topology *topology)
     return n;
 }
 
-static CpuMask intern_nodes(const Planner *p, hwloc_const_bitmap_t set)
-{
-    return hwloc_bitmap_iszero(set) ? NULL : intern_mask(p->world->pool, set);
-}
-
 /* The nodes for memory of a group; NULL: none. */
 static CpuMask find_nodes(Planner *p, CpuMask home_nodes)
 {
-    hwloc_bitmap_t set = p->s->nodes;
-    CpuMask nodes;
-
-    hwloc_bitmap_zero(set);
+    hwloc_bitmap_zero(p->s->nodes);
     for (uint32_t i = 0; i < p->world->topology->n_nodes; i++)
-        if (follow_takes_memory(p->world, home_nodes, i) && hwloc_bitmap_set(set, i) < 0)
-            p->error = -ENOMEM;
-    nodes = intern_nodes(p, set);
-    if (!nodes && !hwloc_bitmap_iszero(set))
-        p->error = -ENOMEM;
-    return nodes;
+        if (follow_takes_memory(p->world, home_nodes, i))
+            planner_note(p, hwloc_bitmap_set(p->s->nodes, i));
+    return planner_intern(p, p->s->nodes);
 }
 
 /* Finds misplaced memory: outside f->to or, if it is interleaved, beyond a node's share. */
@@ -71,12 +60,9 @@ static void find_outside(Follow *f)
         if (bytes <= due)
             continue;
         f->outside_bytes += bytes - due;
-        if (hwloc_bitmap_set(set, i) < 0)
-            f->p->error = -ENOMEM;
+        planner_note(f->p, hwloc_bitmap_set(set, i));
     }
-    f->from = intern_nodes(f->p, set);
-    if (!f->from && f->outside_bytes > 0)
-        f->p->error = -ENOMEM;
+    f->from = planner_intern(f->p, set);
     f->few_bytes = MAX(all / FOLLOW_FEW_PART, stripe_is(f->rule) ? TOUCHES_BLOCK_BYTES : FOLLOW_FEW_BYTES) +
                    f->process->memory.stuck_bytes;
 }
@@ -233,12 +219,11 @@ static CpuMask find_pin(Planner *p, const Process *process)
     hwloc_bitmap_zero(set);
     for (uint32_t i = 0; i < p->world->topology->n_nodes; i++)
         if (follow_pin_takes(p->world, process, i)) {
-            if (hwloc_bitmap_set(set, i) < 0)
-                p->error = -ENOMEM;
+            planner_note(p, hwloc_bitmap_set(set, i));
         } else {
             all &= !follow_has_memory(p->world->topology, i);
         }
-    return all ? NULL : intern_nodes(p, set);
+    return all ? NULL : planner_intern(p, set);
 }
 
 bool follow_gather(Planner *p)

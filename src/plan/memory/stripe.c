@@ -87,8 +87,7 @@ static uint64_t node_capacity(const Follow *f, int node)
 {
     hwloc_bitmap_t set = f->p->s->set;
 
-    if (hwloc_bitmap_and(set, f->p->world->topology->nodes[node].cpus, f->p->s->usable) < 0)
-        f->p->error = -ENOMEM;
+    planner_note(f->p, hwloc_bitmap_and(set, f->p->world->topology->nodes[node].cpus, f->p->s->usable));
     return (uint64_t)hwloc_bitmap_weight(set) * 1000;
 }
 
