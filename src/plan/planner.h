@@ -464,6 +464,10 @@ uint64_t guard_cooldown_usec(const CpuLoad *cpu, const Policy *policy, uint64_t 
 /* Level of a bucket now, in thousandths of a token. */
 uint64_t cap_level(const Bucket *bucket, uint32_t per_sec, uint32_t burst, uint64_t now_usec);
 
+/* Which bucket has no token left for one more move across nodes of this workload in this plan: RATE_WORKLOAD or
+ * RATE_HOST; PLAN_REASON_INVALID: none. */
+PlanReason cap_reason(const Planner *p, WorkloadIx workload);
+
 /* Whether `n` + 1 tokens can be taken. */
 bool cap_has(const Bucket *bucket, uint32_t per_sec, uint32_t burst, uint64_t now_usec, size_t n);
 

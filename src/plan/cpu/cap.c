@@ -24,6 +24,20 @@ bool cap_has(const Bucket *bucket, uint32_t per_sec, uint32_t burst, uint64_t no
     return cap_level(bucket, per_sec, burst, now_usec) / MILLI > n;
 }
 
+PlanReason cap_reason(const Planner *p, WorkloadIx workload)
+{
+    const Policy *policy = p->s->workloads[workload.i].policy;
+    uint64_t now = p->world->now_usec;
+
+    if (!cap_has(&p->world->workloads[workload.i].cross_node, policy->cross_node_moves_per_sec,
+                 policy->cross_node_burst, now, p->s->workloads[workload.i].n_lent))
+        return PLAN_REASON_RATE_WORKLOAD;
+    if (!cap_has(&p->world->cross_node, p->limits->cross_node_moves_per_sec, p->limits->cross_node_burst, now,
+                 p->n_lent_host))
+        return PLAN_REASON_RATE_HOST;
+    return PLAN_REASON_INVALID;
+}
+
 void cap_take(Bucket *bucket, uint32_t per_sec, uint32_t burst, uint64_t now_usec)
 {
     bucket_take(bucket, (uint64_t)per_sec * MILLI, (uint64_t)burst * MILLI, MILLI, now_usec);

@@ -110,16 +110,6 @@ static CpuIx find_core(const Planner *p, CpuMask due, NodeIx node)
     return best;
 }
 
-static bool is_capped(const Planner *p, const Process *process, const Policy *policy)
-{
-    uint64_t now = p->world->now_usec;
-
-    return !cap_has(&p->world->workloads[process->workload.i].cross_node, policy->cross_node_moves_per_sec,
-                    policy->cross_node_burst, now, p->s->workloads[process->workload.i].n_lent) ||
-           !cap_has(&p->world->cross_node, p->limits->cross_node_moves_per_sec, p->limits->cross_node_burst,
-                    now, p->n_lent_host);
-}
-
 /* Whether the thread shares a core, or others wait on its node. */
 static bool is_in_the_way(const Planner *p, const Task *task, NodeIx node)
 {
@@ -147,7 +137,7 @@ static bool push(Planner *p, size_t index)
         !is_in_the_way(p, task, cpu->node) || guard_residency(policy, task, world->now_usec, &since))
         return true;
     to = find_core(p, due, cpu->node);
-    if (to.i < 0 || is_capped(p, process, policy))
+    if (to.i < 0 || cap_reason(p, process->workload) != PLAN_REASON_INVALID)
         return true;
     if ((uint32_t)cpu->node.i < PACK_NODES_MAX && p->s->node_waiting[cpu->node.i] > 0)
         p->s->node_waiting[cpu->node.i]--;

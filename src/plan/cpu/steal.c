@@ -158,30 +158,22 @@ typedef struct StealPass {
  * that it counts only tries that would have moved something. */
 static PlanReason cross_node_reason(const Planner *p, const StealPass *pass)
 {
-    const Policy *policy = pass->w->policy;
-    uint64_t now = p->world->now_usec;
+    PlanReason reason = cap_reason(p, pass->group->workload);
 
-    if (!cap_has(&p->world->workloads[pass->group->workload.i].cross_node, policy->cross_node_moves_per_sec,
-                 policy->cross_node_burst, now, pass->w->n_lent))
-        return PLAN_REASON_RATE_WORKLOAD;
-    if (!cap_has(&p->world->cross_node, p->limits->cross_node_moves_per_sec, p->limits->cross_node_burst, now,
-                 p->n_lent_host))
-        return PLAN_REASON_RATE_HOST;
-    return pass->group->n_vetoes < policy->nice_tries ? PLAN_REASON_LOCALITY : PLAN_REASON_INVALID;
+    return reason == PLAN_REASON_INVALID && pass->group->n_vetoes < pass->w->policy->nice_tries
+               ? PLAN_REASON_LOCALITY
+               : reason;
 }
 
 static bool lend(Planner *p, StealPass *pass, const NearestSeeker *s, const NearestFind *found)
 {
     CpuMask due = p->s->tasks[s->task - p->world->tasks].due, to;
 
-    if (hwloc_bitmap_copy(p->s->set, due) < 0 || hwloc_bitmap_set(p->s->set, (unsigned)found->cpu.i) < 0)
-        to = NULL;
-    else
-        to = intern_mask(p->world->pool, p->s->set);
-    if (!to) {
-        p->error = -ENOMEM;
+    planner_note(p, hwloc_bitmap_copy(p->s->set, due));
+    planner_note(p, hwloc_bitmap_set(p->s->set, (unsigned)found->cpu.i));
+    to = planner_intern(p, p->s->set);
+    if (p->error < 0)
         return false;
-    }
 
     remove_donor(p->s, found->cpu);
     pass->n_lent++;
@@ -207,77 +199,64 @@ static bool lend(Planner *p, StealPass *pass, const NearestSeeker *s, const Near
                           });
 }
 
-/* Records why a thread got nothing. */
-static void refuse(Planner *p, StealPass *pass, const NearestSeeker *s, const NearestFind *f)
+/* The CPU to lend to a thread, or why it gets none. */
+static NearestFind find_cpu(Planner *p, StealPass *pass, const NearestSeeker *s)
 {
-    pass->n_failures++;
-    planner_refuse(p, &(PlanRefusal){
-                          .reason = f->reason,
-                          .mechanism = MECHANISM,
-                          .subject = world_task_key(p->world, s->task),
-                          .workload = s->process->workload,
-                          .group_id = pass->group->id,
-                          .cpu = f->cpu,
-                          .value = f->value,
-                          .limit = f->limit,
-                      });
+    const NearestFind none = {.cpu = CPU_NONE};
+    NearestFind found, local;
+    PlanReason reason;
+    uint64_t since;
+
+    if (guard_residency(s->policy, s->task, p->world->now_usec, &since))
+        return nearest_blocked(none, PLAN_REASON_RESIDENCY, since, s->policy->min_residency_usec);
+    /* Recalls of this plan may have freed a CPU at home since the candidates were gathered. */
+    if (hwloc_bitmap_intersects(p->s->tasks[s->task - p->world->tasks].due, p->s->idle))
+        return nearest_blocked(none, PLAN_REASON_HOME_HAS_IDLE, 0, 0);
+
+    found = nearest_find(p, s, true);
+    p->n_searches++;
+    reason = found.cpu.i >= 0 && found.cross_node ? cross_node_reason(p, pass) : PLAN_REASON_INVALID;
+    if (reason == PLAN_REASON_INVALID)
+        return found;
+    pass->vetoed |= reason == PLAN_REASON_LOCALITY;
+    local = nearest_find(p, s, false);
+    p->n_searches++;
+    return local.cpu.i >= 0 ? local
+                            : nearest_blocked(found, reason, pass->group->n_vetoes,
+                                              reason == PLAN_REASON_LOCALITY ? s->policy->nice_tries : 0);
 }
 
 /* Lends one thread a CPU, or records why not. False: out of memory. */
 static bool serve(Planner *p, StealPass *pass, size_t task_index)
 {
     NearestSeeker s = nearest_seeker(p, task_index);
-    NearestFind found;
-    uint64_t since;
+    NearestFind found = find_cpu(p, pass, &s);
 
-    if (guard_residency(s.policy, s.task, p->world->now_usec, &since)) {
-        found = nearest_blocked((NearestFind){.cpu = CPU_NONE}, PLAN_REASON_RESIDENCY, since,
-                                s.policy->min_residency_usec);
-        refuse(p, pass, &s, &found);
-        return true;
-    }
-
-    /* Recalls of this plan may have freed a CPU at home since the candidates were gathered. */
-    if (hwloc_bitmap_intersects(p->s->tasks[task_index].due, p->s->idle)) {
-        found = nearest_blocked((NearestFind){.cpu = CPU_NONE}, PLAN_REASON_HOME_HAS_IDLE, 0, 0);
-        refuse(p, pass, &s, &found);
-        return true;
-    }
-
-    found = nearest_find(p, &s, true);
-    p->n_searches++;
-    if (found.cpu.i >= 0 && found.cross_node) {
-        PlanReason reason = cross_node_reason(p, pass);
-        NearestFind local;
-
-        if (reason != PLAN_REASON_INVALID) {
-            pass->vetoed |= reason == PLAN_REASON_LOCALITY;
-            local = nearest_find(p, &s, false);
-            p->n_searches++;
-            found = local.cpu.i >= 0
-                        ? local
-                        : nearest_blocked(found, reason, pass->group->n_vetoes,
-                                          reason == PLAN_REASON_LOCALITY ? pass->w->policy->nice_tries : 0);
-        }
-    }
-    if (found.reason != PLAN_REASON_INVALID) {
-        refuse(p, pass, &s, &found);
-        return true;
-    }
-    return lend(p, pass, &s, &found);
+    if (found.reason == PLAN_REASON_INVALID)
+        return lend(p, pass, &s, &found);
+    pass->n_failures++;
+    planner_refuse(p, &(PlanRefusal){
+                          .reason = found.reason,
+                          .mechanism = MECHANISM,
+                          .subject = world_task_key(p->world, s.task),
+                          .workload = s.process->workload,
+                          .group_id = pass->group->id,
+                          .cpu = found.cpu,
+                          .value = found.value,
+                          .limit = found.limit,
+                      });
+    return true;
 }
 
 /* Whether this tick has room for another try; records a refusal if not. */
 static bool has_room(Planner *p, const StealPass *pass)
 {
-    if (planner_has_budget(p) && p->n_searches < STEAL_SEARCHES_MAX)
+    bool budget = planner_has_budget(p);
+
+    if (budget && p->n_searches < STEAL_SEARCHES_MAX)
         return true;
-    if (planner_has_budget(p))
-        planner_refuse_group(p, MECHANISM, PLAN_REASON_BUDGET, pass->group, p->n_searches,
-                             STEAL_SEARCHES_MAX);
-    else
-        planner_refuse_group(p, MECHANISM, PLAN_REASON_BUDGET, pass->group, p->n_spent,
-                             PLAN_ACTIONS_PER_TICK);
+    planner_refuse_group(p, MECHANISM, PLAN_REASON_BUDGET, pass->group, budget ? p->n_searches : p->n_spent,
+                         budget ? STEAL_SEARCHES_MAX : PLAN_ACTIONS_PER_TICK);
     return false;
 }
 
