@@ -54,46 +54,28 @@ __attribute__((format(printf, 3, 4))) static void broken(const Check *check, con
 
 #define BROKEN(...) (broken(__VA_ARGS__), -EUCLEAN)
 
+/* A pause releases processes and ends leases. */
 static bool rule_fits(PlanKind kind, PlanRule rule)
 {
-    switch (rule) {
-    case PLAN_RULE_FIXED_HOME:
-    case PLAN_RULE_FIRST_HOME:
-    case PLAN_RULE_COMPRESS:
-    case PLAN_RULE_SPREAD:
-    case PLAN_RULE_REHOME:
-    case PLAN_RULE_REVERT:
-    case PLAN_RULE_NEW_MEMBER:
-    case PLAN_RULE_OWN_NODE:
-        return kind == PLAN_KIND_SET_HOME;
-    case PLAN_RULE_IDLE_NEARBY:
-        return kind == PLAN_KIND_LEND;
-    case PLAN_RULE_IDLE_CORE:
-        return kind == PLAN_KIND_PUSH;
-    case PLAN_RULE_OWNER_WAITS:
-    case PLAN_RULE_LEASE_ENDED:
-    case PLAN_RULE_DEMAND_FELL:
-    case PLAN_RULE_CPU_GONE:
-    case PLAN_RULE_HOME_CHANGED:
-        return kind == PLAN_KIND_RECALL;
-    case PLAN_RULE_WORKLOAD_GONE:
-    case PLAN_RULE_REPINNED:
-    case PLAN_RULE_ROAMS:
-    case PLAN_RULE_HOME_GONE:
-    case PLAN_RULE_ANEW:
-        return kind == PLAN_KIND_RELEASE;
-    case PLAN_RULE_PAUSED:
-        return kind == PLAN_KIND_RELEASE || kind == PLAN_KIND_RECALL;
-    case PLAN_RULE_FOLLOW_HOME:
-    case PLAN_RULE_INTERLEAVE:
-    case PLAN_RULE_EVEN_OUT:
-    case PLAN_RULE_FOLLOW_PIN:
-    case PLAN_RULE_GO_BACK:
-    case PLAN_RULE_FOLLOW_USE:
-        return kind == PLAN_KIND_MOVE_PAGES;
-    default:
-        return false;
-    }
+    static const PlanKind kinds[PLAN_RULE_MAX] = {
+        [PLAN_RULE_FIXED_HOME] = PLAN_KIND_SET_HOME,   [PLAN_RULE_FIRST_HOME] = PLAN_KIND_SET_HOME,
+        [PLAN_RULE_COMPRESS] = PLAN_KIND_SET_HOME,     [PLAN_RULE_SPREAD] = PLAN_KIND_SET_HOME,
+        [PLAN_RULE_REHOME] = PLAN_KIND_SET_HOME,       [PLAN_RULE_REVERT] = PLAN_KIND_SET_HOME,
+        [PLAN_RULE_NEW_MEMBER] = PLAN_KIND_SET_HOME,   [PLAN_RULE_OWN_NODE] = PLAN_KIND_SET_HOME,
+        [PLAN_RULE_IDLE_NEARBY] = PLAN_KIND_LEND,      [PLAN_RULE_IDLE_CORE] = PLAN_KIND_PUSH,
+        [PLAN_RULE_OWNER_WAITS] = PLAN_KIND_RECALL,    [PLAN_RULE_LEASE_ENDED] = PLAN_KIND_RECALL,
+        [PLAN_RULE_DEMAND_FELL] = PLAN_KIND_RECALL,    [PLAN_RULE_CPU_GONE] = PLAN_KIND_RECALL,
+        [PLAN_RULE_HOME_CHANGED] = PLAN_KIND_RECALL,   [PLAN_RULE_WORKLOAD_GONE] = PLAN_KIND_RELEASE,
+        [PLAN_RULE_REPINNED] = PLAN_KIND_RELEASE,      [PLAN_RULE_ROAMS] = PLAN_KIND_RELEASE,
+        [PLAN_RULE_HOME_GONE] = PLAN_KIND_RELEASE,     [PLAN_RULE_ANEW] = PLAN_KIND_RELEASE,
+        [PLAN_RULE_PAUSED] = PLAN_KIND_RELEASE,        [PLAN_RULE_FOLLOW_HOME] = PLAN_KIND_MOVE_PAGES,
+        [PLAN_RULE_INTERLEAVE] = PLAN_KIND_MOVE_PAGES, [PLAN_RULE_EVEN_OUT] = PLAN_KIND_MOVE_PAGES,
+        [PLAN_RULE_FOLLOW_PIN] = PLAN_KIND_MOVE_PAGES, [PLAN_RULE_GO_BACK] = PLAN_KIND_MOVE_PAGES,
+        [PLAN_RULE_FOLLOW_USE] = PLAN_KIND_MOVE_PAGES,
+    };
+
+    return rule >= 0 && rule < PLAN_RULE_MAX &&
+           (kind == kinds[rule] || (rule == PLAN_RULE_PAUSED && kind == PLAN_KIND_RECALL));
 }
 
 /* The order in which actions must be carried out. */

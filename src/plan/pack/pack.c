@@ -65,27 +65,18 @@ static int compare_keys(const void *a, const void *b, void *data)
     return x < y ? -1 : x > y;
 }
 
-static uint64_t from_homes(PackSearch *s)
+/* A search from all homes that fit, or from nothing. */
+static uint64_t search_from(PackSearch *s, const uint32_t *order, bool homes)
 {
     Pack *p = s->p;
 
     s->until = p->steps + PACK_STEPS;
     s->random = 0;
     for (uint32_t i = 0; i < s->n; i++) {
-        const PackItem *item = &p->items[s->order[i]];
+        const PackItem *item = &p->items[order[i]];
 
-        pack_assign(p, s->order[i], item->home && pack_fits(item, item->home) ? item->home : 0);
+        pack_assign(p, order[i], homes && item->home && pack_fits(item, item->home) ? item->home : 0);
     }
-    pack_place_all(s, s->order);
-    return pack_improve(s);
-}
-
-static uint64_t from_nothing(PackSearch *s, const uint32_t *order)
-{
-    s->until = s->p->steps + PACK_STEPS;
-    s->random = 0;
-    for (uint32_t i = 0; i < s->n; i++)
-        pack_assign(s->p, order[i], 0);
     pack_place_all(s, order);
     return pack_improve(s);
 }
@@ -152,10 +143,10 @@ static void solve(PackSearch *s)
         uint64_t best = UINT64_MAX;
 
         collect(s, round == 0);
-        keep_best(s, from_homes(s), &best);
+        keep_best(s, search_from(s, s->order, true), &best);
         if (!all_at_home(s)) {
-            keep_best(s, from_nothing(s, s->order), &best);
-            keep_best(s, from_nothing(s, s->regret), &best);
+            keep_best(s, search_from(s, s->order, false), &best);
+            keep_best(s, search_from(s, s->regret, false), &best);
         }
         if (!settle(s))
             return;

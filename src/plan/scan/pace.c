@@ -55,7 +55,7 @@ static ScanPeriodRange range_for(const ScanPaceRound *round)
     uint64_t ratio = is_together(round) ? TOGETHER_COST_RATIO : SETTLED_COST_RATIO;
 
     if (round->cost_usec > 0)
-        range.max_usec = MIN(range.max_usec, MAX(round->cost_usec * ratio, range.start_usec));
+        range.max_usec = MIN(range.max_usec, MAX(round->cost_usec * ratio, range.min_usec));
     return range;
 }
 
@@ -95,7 +95,7 @@ void scan_pace_round(ScanPace *pace, const ScanPaceRound *round)
     if (!round->learning)
         pace->n_rounds = SCAN_PACE_FIRST_ROUNDS;
     if (before == 0) {
-        pace->period_usec = range.start_usec;
+        pace->period_usec = range.min_usec;
         return;
     }
     pace->period_usec = scan_period_adapt(&range, before, &round->seen);
@@ -115,7 +115,7 @@ void scan_pace_moved(ScanPace *pace, const ScanPeriodRange *range, uint64_t move
         return;
     pace->moved_usec = moved_usec;
     if (pace->period_usec > 0)
-        pace->period_usec = MIN(pace->period_usec, range->start_usec);
+        pace->period_usec = MIN(pace->period_usec, range->min_usec);
 }
 
 uint64_t scan_pace_moved_usec(const Group *group)

@@ -27,7 +27,6 @@ ScanPeriodRange scan_period_range(const ScanPeriodLimits *limits, uint64_t rss_b
     range.n_windows = MAX(rss_bytes / window + (rss_bytes % window > 0), 1U);
     floor = 1000000 / MAX(SCAN_RATE_BYTES / window, 1U);
     range.min_usec = MAX(floor, limits->min_usec / range.n_windows);
-    range.start_usec = range.min_usec;
     range.max_usec = MAX(limits->max_usec / range.n_windows, range.min_usec);
     return range;
 }

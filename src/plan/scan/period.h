@@ -20,8 +20,7 @@ typedef struct ScanPeriodLimits {
 
 typedef struct ScanPeriodRange {
     uint64_t n_windows; /* to see all memory once, at least 1 */
-    uint64_t min_usec;  /* between two windows */
-    uint64_t start_usec;
+    uint64_t min_usec;  /* between two windows; also at first */
     uint64_t max_usec;
 } ScanPeriodRange;
 

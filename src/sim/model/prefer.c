@@ -73,7 +73,7 @@ static void adapt_period(const Engine *e, Thread *thread)
                                  .shared_faults = p->n_shared};
 
     if (p->period_usec == 0)
-        p->period_usec = range.start_usec;
+        p->period_usec = range.min_usec;
     if (p->n_local + p->n_shared == 0) {
         p->period_usec = MIN(2 * p->period_usec, range.max_usec);
         return;
@@ -245,7 +245,7 @@ uint64_t prefer_period_nsec(const Engine *e, const Family *family, int32_t scann
     const ScanPeriodRange range = scan_period_range(&limits, family->rss_pages * ENGINE_PAGE_BYTES);
     uint64_t usec = scanner >= 0 ? e->threads[scanner].preference.period_usec : 0;
 
-    return (usec > 0 ? usec : range.start_usec) * 1000;
+    return (usec > 0 ? usec : range.min_usec) * 1000;
 }
 
 /* Being pulled away */

@@ -16,7 +16,6 @@ static void check_range(uint64_t rss_mb, uint64_t n_windows, uint64_t min_msec, 
     assert_int_equal(range.n_windows, n_windows);
     assert_int_equal(range.min_usec / 1000, min_msec);
     assert_int_equal(range.max_usec / 1000, max_msec);
-    assert_int_equal(range.start_usec, range.min_usec);
 }
 
 static void test_range(void **state)
@@ -52,8 +51,7 @@ static void test_range(void **state)
 static uint64_t adapt(uint64_t period_msec, uint64_t remote, uint64_t local, uint64_t failed,
                       uint64_t private, uint64_t shared)
 {
-    const ScanPeriodRange range = {
-        .n_windows = 4, .min_usec = 250000, .start_usec = 250000, .max_usec = 15000000};
+    const ScanPeriodRange range = {.n_windows = 4, .min_usec = 250000, .max_usec = 15000000};
     const ScanPeriodSeen seen = {.local = local,
                                  .remote = remote,
                                  .private_faults = private,
@@ -67,7 +65,7 @@ static uint64_t adapt(uint64_t period_msec, uint64_t remote, uint64_t local, uin
 
 static void test_adapt(void **state)
 {
-    const ScanPeriodRange odd = {.n_windows = 1, .min_usec = 1, .start_usec = 1, .max_usec = 9999};
+    const ScanPeriodRange odd = {.n_windows = 1, .min_usec = 1, .max_usec = 9999};
 
     assert_int_equal(adapt(1000, 0, 1000, 0, 1000, 0), 1300);
     assert_int_equal(adapt(1000, 1000, 0, 0, 0, 1000), 300);
@@ -111,7 +109,7 @@ static void test_s_settle(void **state)
 
     for (uint64_t mb = 256; mb <= 16384; mb *= 4) {
         ScanPeriodRange range = scan_period_range(&kernel, mb * MEGABYTE);
-        uint64_t period = range.start_usec;
+        uint64_t period = range.min_usec;
 
         assert_in_range(windows_until(&range, &period, &converged, range.max_usec), 1, 20);
         assert_int_equal(scan_period_adapt(&range, period, &converged), range.max_usec);
