@@ -22,6 +22,12 @@ typedef struct TimeUnit {
 
 extern const TimeUnit time_units[TIME_UNITS];
 
+/* The instant `usec` after another; UINT64_MAX at most. */
+static inline uint64_t time_after(uint64_t then_usec, uint64_t usec)
+{
+    return usec < UINT64_MAX - then_usec ? then_usec + usec : UINT64_MAX;
+}
+
 /* CLOCK_MONOTONIC in microseconds, the clock of World.now_usec and of every `..._usec` instant. */
 uint64_t time_now_usec(void);
 

@@ -12,6 +12,7 @@
  *   of waiting that a lend needs is forgotten: at least one tick must be measured under the new mask.
  * - Buckets are charged for lends and pushes that were made, not for those that were planned. */
 
+#include "base/time.h"
 #include "plan/group.h"
 #include "plan/planner.h"
 
@@ -105,17 +106,15 @@ static void charge(const Commit *c, const PlanAction *action)
 static int done_lend(const Commit *c, const PlanAction *action, Task *task)
 {
     uint64_t now = c->plan->now_usec;
-    int r = world_add_lease(
-        c->world,
-        &(Lease){
-            .task = action->subject,
-            .group_id = action->group_id,
-            .cpu = action->cpu,
-            .cross_node = action->cross_node,
-            .since_usec = now,
-            .until_usec = action->lease_usec < UINT64_MAX - now ? now + action->lease_usec : UINT64_MAX,
-            .since_tick = c->plan->tick,
-        });
+    int r = world_add_lease(c->world, &(Lease){
+                                          .task = action->subject,
+                                          .group_id = action->group_id,
+                                          .cpu = action->cpu,
+                                          .cross_node = action->cross_node,
+                                          .since_usec = now,
+                                          .until_usec = time_after(now, action->lease_usec),
+                                          .since_tick = c->plan->tick,
+                                      });
 
     if (r < 0)
         return r;
@@ -144,9 +143,7 @@ static void cool_down(const Commit *c, const PlanAction *action, uint64_t since_
     if (!policy || !rule_holds(c->world, ABLATION_COOLDOWN))
         return;
     cpu->cooldown_ticks = guard_cooldown(cpu, policy, held, interval);
-    if (__builtin_add_overflow(now, guard_cooldown_usec(cpu, policy, held, interval),
-                               &cpu->cooldown_until_usec))
-        cpu->cooldown_until_usec = UINT64_MAX;
+    cpu->cooldown_until_usec = time_after(now, guard_cooldown_usec(cpu, policy, held, interval));
 }
 
 static void done_recall(const Commit *c, const PlanAction *action, Task *task)
@@ -301,11 +298,6 @@ static bool count_change(Group *group, uint64_t now, uint64_t pause)
     return group->n_changes >= PLANNER_CHANGES_MAX;
 }
 
-static uint64_t add_usec(uint64_t a, uint64_t b)
-{
-    return b < UINT64_MAX - a ? a + b : UINT64_MAX;
-}
-
 /* A trial in one home says nothing about another. */
 static void forget_pool(Group *group)
 {
@@ -325,7 +317,7 @@ static void move_group(const Commit *c, Group *group, const PlanHome *home, bool
     bool restless = !first && count_change(group, now, pause);
 
     if (chosen && (home->reverts || returns || restless))
-        group->frozen_until_usec = add_usec(now, pause);
+        group->frozen_until_usec = time_after(now, pause);
     group->before_nodes = group->home_nodes;
     group->wish_nodes = NULL;
     group->before_wait_permille = home->wait_permille;
@@ -333,7 +325,7 @@ static void move_group(const Commit *c, Group *group, const PlanHome *home, bool
     group->before_demand_permille = group->demand_permille;
     group->guessed = home->guessed;
     group->judge_usec =
-        chosen && policy->settle_usec > 0 && !home->reverts ? add_usec(now, policy->settle_usec) : 0;
+        chosen && policy->settle_usec > 0 && !home->reverts ? time_after(now, policy->settle_usec) : 0;
     group->home = home->home;
     group->home_nodes = home->home_nodes;
     group->roams = !home->home;
@@ -377,7 +369,7 @@ static void commit_threads(const Commit *c)
             c->world->groups[group].apart_usec = c->plan->now_usec;
         else if (group >= 0 && thread->home_node.i >= 0)
             c->world->groups[group].pool_next_usec =
-                MAX(c->world->groups[group].pool_next_usec, add_usec(c->plan->now_usec, PLANNER_POOL_USEC));
+                MAX(c->world->groups[group].pool_next_usec, time_after(c->plan->now_usec, PLANNER_POOL_USEC));
         task->home_node = thread->home_node;
     }
 }

@@ -188,11 +188,9 @@ static uint64_t local_share(const World *world, const Process *process, const Gr
 {
     size_t n, first = world_process_tasks(world, process, &n);
     uint32_t n_nodes = world->topology->n_nodes;
-    uint64_t sum = 0, total = 0, all = 0;
+    uint64_t sum = 0, total = 0, all = world_sum_nodes(world, process->node_bytes);
     uint32_t n_home = home ? (uint32_t)hwloc_bitmap_weight(home->home_nodes) : 0;
 
-    for (uint32_t i = 0; i < n_nodes; i++)
-        all += process->node_bytes[i];
     if (all == 0)
         return WOULD_UNKNOWN;
     for (size_t i = first; i < first + n; i++) {

@@ -115,7 +115,7 @@ void load_groups(World *world)
         Group *g = &world->groups[i];
         uint32_t noise = MAX(g->demand_permille / 10, 100U);
 
-        if (world->now_usec - MIN(g->first_seen_usec, world->now_usec) < LOAD_YOUNG_USEC) {
+        if (world_since(world, g->first_seen_usec) < LOAD_YOUNG_USEC) {
             g->demand_permille = young_demand(g);
         } else if (g->want_permille > g->demand_permille + noise) {
             g->demand_permille = g->want_permille;

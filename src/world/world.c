@@ -114,13 +114,12 @@ int world_add_process(World *world, const Process *value)
     return (int)at;
 }
 
-/* The sum fits, because nodes are few. */
-static uint64_t sum_memory(const uint64_t *bytes, size_t n)
+uint64_t world_sum_nodes(const World *world, const uint64_t *amounts)
 {
     uint64_t sum = 0;
 
-    for (size_t i = 0; i < n; i++)
-        sum += MIN(bytes[i], WORLD_MEMORY_MAX);
+    for (uint32_t i = 0; amounts && i < world->topology->n_nodes; i++)
+        sum += amounts[i];
     return sum;
 }
 
@@ -135,7 +134,7 @@ int world_set_process_memory(const World *world, Process *process, const uint64_
                              uint64_t measured_usec)
 {
     size_t n = world->topology->n_nodes;
-    uint64_t grown = 0;
+    uint64_t before = UINT64_MAX, after;
 
     assert(!bytes || measured_usec > 0);
 
@@ -151,12 +150,13 @@ int world_set_process_memory(const World *world, Process *process, const uint64_
         if (!process->node_bytes)
             return -ENOMEM;
     } else {
-        grown = sum_memory(bytes, n) - MIN(sum_memory(process->node_bytes, n), sum_memory(bytes, n));
+        before = world_sum_nodes(world, process->node_bytes);
     }
     for (size_t i = 0; i < n; i++)
         process->node_bytes[i] = MIN(bytes[i], WORLD_MEMORY_MAX);
     process->node_bytes_usec = measured_usec;
-    process->grown_bytes = grown;
+    after = world_sum_nodes(world, process->node_bytes);
+    process->grown_bytes = after - MIN(before, after);
     return 0;
 }
 

@@ -317,6 +317,15 @@ typedef struct World {
     uint64_t next_group_id;
 } World;
 
+/* How long ago an instant was; 0 if it is not past. */
+static inline uint64_t world_since(const World *world, uint64_t then_usec)
+{
+    return world->now_usec - MIN(then_usec, world->now_usec);
+}
+
+/* The sum of `amounts` [topology->n_nodes]; 0 for NULL. It must fit, as that of bytes or pages does. */
+uint64_t world_sum_nodes(const World *world, const uint64_t *amounts);
+
 /* Makes an empty World over `topology`, of which it takes a reference. Returns 0 or -ENOMEM. */
 int world_new(Topology *topology, World **ret);
 World *world_free(World *world);

@@ -113,7 +113,7 @@ static void compare_waits(Planner *p)
 
 bool choose_is_young(const Planner *p, const Group *group, const Policy *policy)
 {
-    return p->world->now_usec - MIN(group->first_seen_usec, p->world->now_usec) < policy->min_age_usec;
+    return world_since(p->world, group->first_seen_usec) < policy->min_age_usec;
 }
 
 /* Spread groups get no home before MinAgeSec=: in a small home their threads would leave their memory. */
@@ -181,7 +181,7 @@ static PlannerStay stay_for(PlanReason reason, uint64_t value, uint64_t limit)
 static PlannerStay find_stay(const Planner *p, const Group *group, const Policy *policy, uint32_t demand)
 {
     const PlannerGroup *g = &p->s->groups[group - p->world->groups];
-    uint64_t now = p->world->now_usec, age = now - MIN(group->last_home_usec, now), kept;
+    uint64_t now = p->world->now_usec, age = world_since(p->world, group->last_home_usec), kept;
 
     if (is_given(p, group, policy, demand))
         return stay_for(PLAN_REASON_INVALID, 0, 0);

@@ -33,13 +33,11 @@ static void gather_begun(PlannerGroup *g, const Task *task)
 }
 
 /* How far what a thread uses lies on one node, in permille: 1000 if wholly, 0 if evenly on two nodes or more. */
-static uint64_t on_one_node(const TaskUse *use, uint32_t n_nodes)
+static uint64_t on_one_node(const World *world, const TaskUse *use)
 {
-    uint64_t sum = 0, squares = 0;
+    uint64_t sum = world_sum_nodes(world, use->pages), squares = 0;
 
-    for (uint32_t i = 0; i < n_nodes; i++)
-        sum += use->pages[i];
-    for (uint32_t i = 0; i < n_nodes && sum > 0; i++)
+    for (uint32_t i = 0; i < world->topology->n_nodes && sum > 0; i++)
         squares += use->pages[i] * 1000 / sum * use->pages[i] * 2 / sum;
     return squares - MIN(squares, 1000U);
 }
@@ -84,8 +82,7 @@ static void gather_use(const World *world, const Group *group, PlannerGroup *g, 
         return;
     g->seen_permille += demand;
     g->alone_permille += demand * task->use->private_permille / 1000;
-    g->sorted_permille +=
-        demand * task->use->private_permille / 1000 * on_one_node(task->use, world->topology->n_nodes) / 1000;
+    g->sorted_permille += demand * task->use->private_permille / 1000 * on_one_node(world, task->use) / 1000;
 }
 
 void demand_gather(const World *world, const Group *group, PlannerGroup *g, const Task *task)
@@ -150,16 +147,15 @@ uint64_t demand_given(const Planner *p, size_t index)
 
 bool demand_is_new(const Planner *p, const Group *group)
 {
-    return p->world->now_usec - MIN(group->first_seen_usec, p->world->now_usec) < NEW_USEC;
+    return world_since(p->world, group->first_seen_usec) < NEW_USEC;
 }
 
 bool demand_is_of_one(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
     const Policy *policy = p->s->workloads[group->workload.i].policy;
-    uint64_t since = p->s->groups[index].newest_usec;
 
-    return group->n_tasks == 1 && p->world->now_usec - MIN(since, p->world->now_usec) >= MEAN_KNOWN_USEC &&
+    return group->n_tasks == 1 && world_since(p->world, p->s->groups[index].newest_usec) >= MEAN_KNOWN_USEC &&
            demand_held(group) <= ONE_AT_MOST_PERMILLE && policy->mode == POLICY_MODE_AUTO &&
            policy->expect_width <= 1 && rule_holds(p->world, ABLATION_PAUSES);
 }

@@ -60,15 +60,12 @@ static bool may_freeze(const Planner *p, const Group *group, const PackGroup *pa
 
 static bool is_frozen(const Planner *p, const Group *group, const PackGroup *pack, uint32_t *ret_strength)
 {
-    uint32_t n_nodes = p->world->topology->n_nodes;
-    uint64_t sum = 0;
     NodeIx node;
 
-    *ret_strength = converge_share(pack->memory_bytes, n_nodes, &node);
-    for (uint32_t i = 0; i < n_nodes; i++)
-        sum += pack->memory_bytes[i];
-    return may_freeze(p, group, pack) && sum >= PLANNER_MEMORY_MIN && pack->home == (PackNodes)1 << node.i &&
-           converge_is_frozen(group->converged, *ret_strength);
+    *ret_strength = converge_share(pack->memory_bytes, p->world->topology->n_nodes, &node);
+    return may_freeze(p, group, pack) &&
+           world_sum_nodes(p->world, pack->memory_bytes) >= PLANNER_MEMORY_MIN &&
+           pack->home == (PackNodes)1 << node.i && converge_is_frozen(group->converged, *ret_strength);
 }
 
 /* The node to which its policy, its cpuset or the kernel binds it, even without a home yet: it can be nowhere

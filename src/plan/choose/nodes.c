@@ -53,10 +53,8 @@ static bool is_unpacked(const Planner *p, size_t index)
 static void add_unpacked(Planner *p, size_t index, const uint64_t *ran)
 {
     uint32_t n_nodes = p->world->topology->n_nodes;
-    uint64_t sum = 0;
+    uint64_t sum = world_sum_nodes(p->world, ran);
 
-    for (uint32_t n = 0; n < n_nodes; n++)
-        sum += ran[n];
     for (uint32_t n = 0; n < n_nodes && sum > 0; n++)
         p->s->unpacked_permille[n] += ran[n] * MAX(demand_given(p, index), sum) / sum;
 }

@@ -110,12 +110,11 @@ bool outgrown_breaks_out(const Planner *p, const Group *group)
 
 bool outgrown_holds(const Planner *p, const Group *group)
 {
-    uint64_t now = p->world->now_usec;
     bool waits = overflows(group->run_permille, group->wait_permille);
 
     return rule_holds(p->world, ABLATION_OUTGROWN) && group->home && group->n_changes <= OUTGROWN_CHANGES &&
-           !group->gone && now - MIN(group->first_seen_usec, now) < OUTGROWN_USEC &&
-           now - MIN(group->last_home_usec, now) >= OUTGROWN_AFTER_USEC &&
+           !group->gone && world_since(p->world, group->first_seen_usec) < OUTGROWN_USEC &&
+           world_since(p->world, group->last_home_usec) >= OUTGROWN_AFTER_USEC &&
            (waits || group->wait_permille >= CHOOSE_WAITS_PERMILLE) && is_idle_elsewhere(p, group->home) &&
            ((waits && (overflows_by_far(p, group) || overflowed(p->world, group))) || is_crowded(p, group));
 }

@@ -400,7 +400,7 @@ static uint64_t age_for_home(const Planner *p, const Policy *policy, const Proce
 static bool home_process(Planner *p, const Process *process, CpuMask due)
 {
     const Policy *policy = p->s->workloads[process->workload.i].policy;
-    uint64_t age = p->world->now_usec - MIN(process->started_usec, p->world->now_usec);
+    uint64_t age = world_since(p->world, process->started_usec);
     uint64_t limit;
     HomeNeed need = {0};
     const Task *tasks;

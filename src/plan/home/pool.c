@@ -15,6 +15,7 @@
 
 #include "plan/ablation.h"
 #include "plan/choose/choose.h"
+#include "plan/scan/pace.h"
 #include "plan/scan/stall.h"
 #include "world/load.h"
 
@@ -90,12 +91,6 @@ static uint64_t progress(const ThreadHomes *h, uint64_t since_usec)
                           group->want_permille - (uint32_t)MIN(waits, group->want_permille), since_usec);
 }
 
-/* Since when the threads have their current nodes. */
-static uint64_t apart_usec(const Group *group)
-{
-    return MAX(group->apart_usec, group->last_home_usec);
-}
-
 /* The waiting that is worth a trial; less if progress is known (0: it is not). */
 static uint32_t waits_worth(const ThreadHomes *h, uint64_t progress)
 {
@@ -105,12 +100,12 @@ static uint32_t waits_worth(const ThreadHomes *h, uint64_t progress)
 /* Not before the home has been judged, and not for groups that are only observed: nothing would change there. */
 static bool is_tried(const ThreadHomes *h, const Group *group, const PlannerGroup *g)
 {
-    uint64_t now = h->p->world->now_usec, since = apart_usec(group);
+    uint64_t now = h->p->world->now_usec, since = scan_pace_moved_usec(group);
     uint32_t waits = waits_worth(h, progress(h, since));
 
-    return now >= group->pool_next_usec && now - MIN(since, now) >= PLANNER_POOL_USEC && !g->moves &&
-           (group->judge_usec == 0 || g->judged) && !h->p->limits->would &&
-           now - MIN(group->first_seen_usec, now) >= h->policy->settle_usec &&
+    return now >= group->pool_next_usec && world_since(h->p->world, since) >= PLANNER_POOL_USEC &&
+           !g->moves && (group->judge_usec == 0 || g->judged) && !h->p->limits->would &&
+           world_since(h->p->world, group->first_seen_usec) >= h->policy->settle_usec &&
            MIN(g->wait_permille, idle_permille(h)) >= waits && have_nodes(h);
 }
 
@@ -202,7 +197,7 @@ bool pool_decide(const ThreadHomes *h, bool may_be_apart)
         pool.until_usec = now + PLANNER_POOL_USEC;
         pool.before_permille = g->wait_permille;
         pool.others_permille = g->others_permille;
-        pool.progress = progress(h, apart_usec(group));
+        pool.progress = progress(h, scan_pace_moved_usec(group));
     }
     planner_note(h->p, APPEND(h->p->plan->pools, h->p->plan->pools_capacity, h->p->plan->n_pools, pool));
     return helps;

@@ -283,10 +283,9 @@ static bool may_come(const Sharing *s, const Process *process)
 {
     const Group *group = &s->world->groups[process->group.i];
     const Policy *policy = group_policy(s->world, s->policies, process->workload);
-    uint64_t now = s->world->now_usec;
 
     return group->first_seen_usec - MIN(process->first_seen_usec, group->first_seen_usec) < LOAD_YOUNG_USEC ||
-           now - MIN(group->first_seen_usec, now) >= policy->ping_pong_usec;
+           world_since(s->world, group->first_seen_usec) >= policy->ping_pong_usec;
 }
 
 /* Joins the processes of a cgroup that are together now, as long as they fit on one node. Also joins all

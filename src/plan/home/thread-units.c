@@ -76,7 +76,7 @@ static int add_unit(ThreadHomes *h, uint32_t *ret)
 static void join_unit(ThreadHomes *h, const Task *task, uint32_t unit)
 {
     uint32_t demand = demand_of(h, task);
-    uint64_t sum = 0;
+    uint64_t sum = task->use ? world_sum_nodes(h->p->world, task->use->pages) : 0;
 
     h->p->s->tasks[task - h->p->world->tasks].unit = unit;
     h->units[unit].demand += demand;
@@ -87,8 +87,6 @@ static void join_unit(ThreadHomes *h, const Task *task, uint32_t unit)
     else if (task->home_node.i >= 0 && task->home_node.i != h->units[unit].now)
         h->units[unit].spill_node = task->home_node.i;
     h->units[unit].any_private |= task->use && task->use->private_permille >= PRIVATE_MOSTLY_PERMILLE;
-    for (uint32_t i = 0; task->use && i < h->n_nodes; i++)
-        sum += task->use->pages[i];
     h->units[unit].pages += sum;
     for (uint32_t i = 0; sum > 0 && i < h->n_nodes; i++)
         h->use[unit * h->n_nodes + i] += (task->use->pages[i] * demand << THREAD_USE_SHIFT) / sum;

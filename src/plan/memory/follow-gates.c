@@ -82,11 +82,6 @@ bool follow_refuse(const Follow *f, uint8_t mechanism, PlanReason reason, uint64
     return false;
 }
 
-uint64_t follow_age_usec(const Follow *f, uint64_t then_usec)
-{
-    return f->p->world->now_usec - MIN(then_usec, f->p->world->now_usec);
-}
-
 uint64_t follow_home_usec(const Follow *f)
 {
     bool new = f->g->home != f->group->home || f->g->roams != f->group->roams;
@@ -117,7 +112,7 @@ bool follow_is_time(const Follow *f)
                              world->memory_pressure_permille, f->policy->max_pressure_permille);
     if (world->now_usec < memory->until_usec)
         return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_RESIDENCY,
-                             follow_age_usec(f, memory->over_usec),
+                             world_since(world, memory->over_usec),
                              memory->until_usec - MIN(memory->over_usec, memory->until_usec));
     return true;
 }
@@ -137,11 +132,9 @@ static uint64_t left_on(const Follow *f, uint32_t node, uint64_t own_mb)
 static bool is_gathered(const Follow *f, uint64_t moves, uint64_t *ret_own)
 {
     const Topology *topology = f->p->world->topology;
-    uint64_t all = 0;
+    uint64_t all = world_sum_nodes(f->p->world, f->process->node_bytes);
     int n = 0;
 
-    for (uint32_t i = 0; i < topology->n_nodes; i++)
-        all += f->process->node_bytes[i];
     for (uint32_t i = 0; i < topology->n_nodes && all > 0; i++) {
         ret_own[i] = moves * (f->process->node_bytes[i] * 1024 / all) / 1024;
         n += f->process->node_bytes[i] >= all / 8;

@@ -37,9 +37,6 @@ typedef struct Follow {
 /* Records a refusal unless f->silent; returns false. */
 bool follow_refuse(const Follow *f, uint8_t mechanism, PlanReason reason, uint64_t value, uint64_t limit);
 
-/* How long ago `then_usec` was. */
-uint64_t follow_age_usec(const Follow *f, uint64_t then_usec);
-
 /* When the group got its home; now, if in this plan. */
 uint64_t follow_home_usec(const Follow *f);
 

@@ -4,6 +4,7 @@
 
 #include "plan/memory/follow.h"
 
+#include "base/time.h"
 #include "plan/group.h"
 #include "plan/memory/follow-internal.h"
 #include "plan/scan/gather.h"
@@ -15,11 +16,6 @@
 #define PRESSED_RATE     ((uint64_t)1280 << 20)
 #define PRESSED_PERMILLE 50U
 #define CALM_PERMILLE    10U
-
-static uint64_t add_usec(uint64_t a, uint64_t b)
-{
-    return b < UINT64_MAX - a ? a + b : UINT64_MAX;
-}
 
 void follow_begun(World *world, const Policy *policy, const PlanAction *action, Process *process)
 {
@@ -35,9 +31,8 @@ void follow_begun(World *world, const Policy *policy, const PlanAction *action, 
     memory->stuck_bytes = 0;
     if (memory->by_use) /* what went where is remembered by block (plan/memory/sorting.h) */
         return;
-    if (memory->before == action->memory.to &&
-        world->now_usec - MIN(memory->over_usec, world->now_usec) < pause)
-        memory->until_usec = add_usec(world->now_usec, pause);
+    if (memory->before == action->memory.to && world_since(world, memory->over_usec) < pause)
+        memory->until_usec = time_after(world->now_usec, pause);
     if (memory->last != action->memory.to) {
         memory->before = memory->last ? memory->last : action->memory.from;
         memory->last = action->memory.to;
@@ -102,7 +97,7 @@ static void end_order(MemoryMove *memory, const Policy *policy, const FollowResu
     /* Other parts may move to another node at once. */
     if (!memory->by_use || result->end != FOLLOW_END_DONE || result->moved_bytes == 0)
         memory->until_usec =
-            MAX(memory->until_usec, add_usec(result->time_usec, pause_usec(memory, policy, result->end)));
+            MAX(memory->until_usec, time_after(result->time_usec, pause_usec(memory, policy, result->end)));
     memory->by_use = false;
 }
 
@@ -164,16 +159,7 @@ bool follow_holds(const World *world, const PolicySet *policies, const Process *
            leads_home(world, policy, group, process);
 }
 
-/* Whether the process has more than twice the memory that was found, which then says little of where it is. */
-static bool has_grown(const World *world, const Process *process)
-{
-    uint64_t sum = 0;
-
-    for (uint32_t i = 0; i < world->topology->n_nodes; i++)
-        sum += process->node_bytes[i];
-    return process->rss_bytes / 2 > sum;
-}
-
+/* If the process has more than twice the memory that was found, that says little of where it is. */
 bool follow_wants_look(const World *world, const Process *process)
 {
     const Group *group = process->group.i >= 0 ? &world->groups[process->group.i] : NULL;
@@ -181,7 +167,7 @@ bool follow_wants_look(const World *world, const Process *process)
 
     return group && process->node_bytes && !process->memory.to &&
            (lives ? process->node_bytes_usec <= MAX(group->last_home_usec, process->memory.over_usec)
-                  : has_grown(world, process));
+                  : process->rss_bytes / 2 > world_sum_nodes(world, process->node_bytes));
 }
 
 /* Example: 1.25 GiB/s at 5 %, half of that at 10 %, and no limit below 1 %. */

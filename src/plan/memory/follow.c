@@ -74,7 +74,7 @@ static bool is_known(const Follow *f)
 
     if (measured == 0 || (over > 0 && measured <= over) || measured + EVIDENCE_USEC < follow_home_usec(f))
         return follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_EVIDENCE,
-                             measured > 0 ? follow_age_usec(f, measured) : 0, EVIDENCE_USEC);
+                             measured > 0 ? world_since(f->p->world, measured) : 0, EVIDENCE_USEC);
     return true;
 }
 

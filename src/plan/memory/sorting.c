@@ -159,7 +159,7 @@ static uint64_t back_usec(const Policy *policy, const SortingPast *past)
 bool sorting_rests(const Sorting *sorting, const SortingLook *look, uint64_t block, NodeIx from, NodeIx to)
 {
     const SortingPast *past = find_past(sorting, block);
-    uint64_t age = past ? look->world->now_usec - MIN(past->usec, look->world->now_usec) : 0;
+    uint64_t age = past ? world_since(look->world, past->usec) : 0;
 
     if (!past || !rule_holds(look->world, ABLATION_REST))
         return false;
@@ -175,7 +175,7 @@ static void forget(Sorting *sorting, const SortingLook *look)
     size_t n = 0;
 
     for (size_t i = 0; i < sorting->n_past; i++)
-        if (look->world->now_usec - MIN(sorting->past[i].usec, look->world->now_usec) < keep)
+        if (world_since(look->world, sorting->past[i].usec) < keep)
             sorting->past[n++] = sorting->past[i];
     sorting->n_past = n;
 }

@@ -41,21 +41,12 @@
 /* A process that uses this many fourths of what the node's CPUs can give spends a fifth of its time on other nodes. */
 #define WIDE_FOURTHS 5U
 
-static uint64_t all_bytes(const Process *process, uint32_t n_nodes)
-{
-    uint64_t all = 0;
-
-    for (uint32_t i = 0; process->node_bytes && i < n_nodes; i++)
-        all += process->node_bytes[i];
-    return all;
-}
-
 /* The node with nearly all of the memory; -1: none. */
-static int find_most(const Process *process, uint32_t n_nodes)
+static int find_most(const World *world, const Process *process)
 {
-    uint64_t all = all_bytes(process, n_nodes);
+    uint64_t all = world_sum_nodes(world, process->node_bytes);
 
-    for (uint32_t i = 0; all >= TOUCHES_BLOCK_BYTES && i < n_nodes; i++)
+    for (uint32_t i = 0; all >= TOUCHES_BLOCK_BYTES && i < world->topology->n_nodes; i++)
         if (process->node_bytes[i] > all / 4 * MOST_FOURTHS)
             return (int)i;
     return -1;
@@ -66,7 +57,7 @@ bool stripe_concerns(const Planner *p, const Process *process)
     const Policy *policy = p->s->workloads[process->workload.i].policy;
 
     return policy->mode == POLICY_MODE_INTERLEAVE ||
-           (policy->mode == POLICY_MODE_AUTO && find_most(process, p->world->topology->n_nodes) >= 0);
+           (policy->mode == POLICY_MODE_AUTO && find_most(p->world, process) >= 0);
 }
 
 /* CPU time of the threads, and what the usable CPUs of a node can give; permille of a CPU. Not the demand of
@@ -103,9 +94,9 @@ static bool is_wide(const Follow *f, int most)
 static bool stays(const Follow *f)
 {
     const Process *process = f->process;
-    uint64_t age = follow_age_usec(f, process->started_usec);
+    uint64_t age = world_since(f->p->world, process->started_usec);
     uint64_t measured = process->node_bytes_usec - MIN(follow_home_usec(f), process->node_bytes_usec);
-    uint64_t moved = follow_age_usec(f, MAX(process->memory.since_usec, process->memory.over_usec));
+    uint64_t moved = world_since(f->p->world, MAX(process->memory.since_usec, process->memory.over_usec));
 
     if (age < f->policy->min_age_usec)
         return follow_refuse(f, MECHANISM_STRIPE, PLAN_REASON_TOO_YOUNG, age, f->policy->min_age_usec);
@@ -130,7 +121,7 @@ static bool is_seen(const Follow *f)
 
 static bool may_even_out(const Follow *f)
 {
-    int most = find_most(f->process, f->p->world->topology->n_nodes);
+    int most = find_most(f->p->world, f->process);
 
     if (most < 0 || !hwloc_bitmap_isset(f->to, (unsigned)most) || is_seen(f))
         return false;
@@ -164,5 +155,5 @@ PlanRule stripe_rule(const Follow *f)
 
 uint64_t stripe_share(const Follow *f)
 {
-    return all_bytes(f->process, f->p->world->topology->n_nodes) / (uint64_t)hwloc_bitmap_weight(f->to);
+    return world_sum_nodes(f->p->world, f->process->node_bytes) / (uint64_t)hwloc_bitmap_weight(f->to);
 }

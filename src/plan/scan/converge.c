@@ -55,7 +55,8 @@ uint32_t converge_touches(const Touches *touches, NodeIx *ret_node)
     return total ? (uint32_t)(most * CONVERGE_ONE / total) : 0;
 }
 
-uint32_t converge_apart(const World *world, const Process *process)
+/* For threads with a home node, all memory on one node would not be convergence. */
+static uint32_t local_share(const World *world, const Process *process)
 {
     size_t n, first = world_process_tasks(world, process, &n);
     uint64_t total = 0, local = 0;
@@ -65,8 +66,7 @@ uint32_t converge_apart(const World *world, const Process *process)
 
         if (task->gone || !task->use || task->home_node.i < 0)
             continue;
-        for (uint32_t k = 0; k < world->topology->n_nodes; k++)
-            total += task->use->pages[k];
+        total += world_sum_nodes(world, task->use->pages);
         local += task->use->pages[task->home_node.i];
     }
     return total ? (uint32_t)(local * CONVERGE_ONE / total) : CONVERGE_ONE;
@@ -79,7 +79,7 @@ uint32_t converge_use(const World *world, const Process *process, const Touches 
 
     for (size_t i = first; i < first + n; i++)
         if (!world->tasks[i].gone && world->tasks[i].home_node.i >= 0)
-            return converge_apart(world, process);
+            return local_share(world, process);
     return converge_touches(touches, &node);
 }
 

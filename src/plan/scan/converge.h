@@ -24,11 +24,8 @@ bool converge_is_frozen(bool frozen, uint32_t strength);
 /* The strongest node's share of the average accesses of all threads of a process. */
 uint32_t converge_touches(const Touches *touches, NodeIx *ret_node);
 
-/* The share of local memory in what threads with a home node use, 0..CONVERGE_ONE; CONVERGE_ONE if there is
- * none. For such threads, all memory on one node would not be convergence. */
-uint32_t converge_apart(const World *world, const Process *process);
-
-/* The strength of a process: converge_apart() if some thread has a home node, else converge_touches(). */
+/* The strength of a process: converge_touches(), or, if some thread has a home node, the share of local memory in what
+ * such threads use. */
 uint32_t converge_use(const World *world, const Process *process, const Touches *touches);
 
 /* Bytes to look at in one window of a scan: `most_bytes` without any convergence, a sixteenth of that when

@@ -61,7 +61,7 @@ static CpuMask find_all_nodes(const World *world, const Process *process, CpuMas
 static bool was_counted(const World *world, const Process *process)
 {
     return process->stall_usec > process->memory.over_usec &&
-           world->now_usec - MIN(process->stall_usec, world->now_usec) <= COMPARED_USEC;
+           world_since(world, process->stall_usec) <= COMPARED_USEC;
 }
 
 /* A request to the same nodes as before moves the rest. If the memory had gone back and follows all the same,
@@ -72,7 +72,7 @@ void gather_begun(World *world, const Policy *policy, Process *process, CpuMask 
     uint64_t all = 0, outside = 0;
 
     if (process->gather.nodes && process->gather.until_usec == 0 && process->memory.last == to &&
-        world->now_usec - MIN(process->gather.begun_usec, world->now_usec) <= 2 * COMPARED_USEC) {
+        world_since(world, process->gather.begun_usec) <= 2 * COMPARED_USEC) {
         process->gather.slower = false;
         return;
     }
@@ -145,7 +145,7 @@ static void compare(const World *world, Process *process, uint64_t since_usec)
 {
     MemoryGather *gather = &process->gather;
 
-    if (process->memory.n_vain > 0 || world->now_usec - MIN(since_usec, world->now_usec) > COMPARED_USEC) {
+    if (process->memory.n_vain > 0 || world_since(world, since_usec) > COMPARED_USEC) {
         *gather = (MemoryGather){0};
     } else if (!is_slower(process->ipc_permille, gather->progress)) {
         gather->slower = false;

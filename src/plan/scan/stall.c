@@ -40,14 +40,10 @@ uint32_t stall_traffic(const StallCounts *counts)
                                 : 0;
 }
 
-static uint64_t age_usec(const World *world, const Process *process)
-{
-    return world->now_usec - MIN(process->first_seen_usec, world->now_usec);
-}
-
 static void put_off(const World *world, Process *process)
 {
-    uint64_t wait = CLAMP(age_usec(world, process), (uint64_t)YOUNG_USEC, (uint64_t)OLD_USEC);
+    uint64_t wait =
+        CLAMP(world_since(world, process->first_seen_usec), (uint64_t)YOUNG_USEC, (uint64_t)OLD_USEC);
 
     process->stall_due_usec =
         world->now_usec + MAX(wait, world->n_processes * AMONG_USEC * (wait == OLD_USEC));
@@ -148,7 +144,8 @@ static size_t find_threads(const World *world, const Process *process, pid_t *ti
 /* An older process that used hardly any CPU time in the last slow tick is skipped. */
 static bool may_run(const World *world, const Process *process)
 {
-    return process->cpu_permille >= RUNS_PERMILLE || age_usec(world, process) < YOUNG_USEC * 2;
+    return process->cpu_permille >= RUNS_PERMILLE ||
+           world_since(world, process->first_seen_usec) < YOUNG_USEC * 2;
 }
 
 /* Forgets old counts of processes that are no longer counted. */
