@@ -206,9 +206,9 @@ static int32_t best_node(const ThreadHomes *h, const PlannerUnit *unit)
     return best;
 }
 
-static void settle(ThreadHomes *h, PlannerUnit *unit, int32_t node, bool second)
+static void settle(ThreadHomes *h, PlannerUnit *unit, int32_t node)
 {
-    *(second ? &unit->node_anew : &unit->node) = node;
+    unit->node_anew = node;
     if (node >= 0)
         h->load[node] += unit->demand;
 }
@@ -259,14 +259,14 @@ static int32_t better_node(const ThreadHomes *h, const PlannerUnit *unit, uint32
 
 /* Relieves nodes that are crowded while others have room, since the home has grown or a thread has left. The
  * unit with the least regret goes first. Each move makes the loads more alike, so this ends. */
-static void relieve(ThreadHomes *h, bool second)
+static void relieve(ThreadHomes *h)
 {
     bool any = rule_holds(h->p->world, ABLATION_RELIEVE);
 
     while (any) {
         any = false;
         for (size_t i = h->n; i-- > 0;) {
-            int32_t *node = second ? &h->units[i].node_anew : &h->units[i].node;
+            int32_t *node = &h->units[i].node_anew;
             int32_t to = *node >= 0 ? better_node(h, &h->units[i], (uint32_t)*node) : -1;
 
             if (to < 0)
@@ -280,12 +280,12 @@ static void relieve(ThreadHomes *h, bool second)
 }
 
 /* How much of what is used is next to its user. */
-static uint64_t sum_local(const ThreadHomes *h, bool second)
+static uint64_t sum_local(const ThreadHomes *h)
 {
     uint64_t local = 0;
 
     for (size_t i = 0; i < h->n; i++) {
-        int32_t node = second ? h->units[i].node_anew : h->units[i].node;
+        int32_t node = h->units[i].node_anew;
 
         local += node >= 0 ? h->use[(size_t)h->units[i].order * h->n_nodes + (uint32_t)node] : 0;
     }
@@ -294,7 +294,7 @@ static uint64_t sum_local(const ThreadHomes *h, bool second)
 
 /* Gives a node to units without one, in the order of regret. `first`: only the node with most of what a unit
  * uses, if that has room. */
-static void settle_all(ThreadHomes *h, bool anew, bool first)
+static void settle_all(ThreadHomes *h, bool first)
 {
     for (size_t i = 0; i < h->n; i++) {
         PlannerUnit *unit = &h->units[i];
@@ -306,14 +306,15 @@ static void settle_all(ThreadHomes *h, bool anew, bool first)
         node = unit->free ? -1 : best_node(h, unit);
         if (first && node >= 0 && (!has_room(h, (uint32_t)node, unit->demand) || use[node] < unit->most))
             continue;
-        settle(h, unit, node, anew);
+        settle(h, unit, node);
         unit->settled = true;
     }
 }
 
-/* Gives every unit a node; with `anew` regardless of where it is. Returns how much of what is used is then next to its
- * user. A unit that finds no room goes to the emptiest node, which has at most its share. One without room where its
- * memory is waits for those with room: otherwise it would drive one of these away, and that one the next. */
+/* Finds a node for every unit (PlannerUnit.node_anew); with `anew` regardless of where it is. Returns how much of what
+ * is used is then next to its user. A unit that finds no room goes to the emptiest node, which has at most its share.
+ * One without room where its memory is waits for those with room: otherwise it would drive one of these away, and that
+ * one the next. */
 static uint64_t assign(ThreadHomes *h, bool anew)
 {
     for (uint32_t i = 0; i < h->n_nodes; i++)
@@ -324,21 +325,20 @@ static uint64_t assign(ThreadHomes *h, bool anew)
         keep(h);
     for (size_t i = 0; i < h->n; i++)
         if (h->units[i].settled)
-            settle(h, &h->units[i], h->units[i].now, anew);
-    settle_all(h, anew, true);
-    settle_all(h, anew, false);
-    relieve(h, anew);
-    return sum_local(h, anew);
+            settle(h, &h->units[i], h->units[i].now);
+    settle_all(h, true);
+    settle_all(h, false);
+    relieve(h);
+    return sum_local(h);
 }
 
 static bool may_change(const ThreadHomes *h)
 {
     const Group *group = &h->p->world->groups[h->group];
-    uint64_t now = h->p->world->now_usec;
 
     return !h->p->s->groups[h->group].moves &&
            (group->apart_usec == 0 ||
-            now - MIN(group->apart_usec, now) >= MAX(h->policy->min_residency_usec, 1U));
+            world_since(h->p->world, group->apart_usec) >= MAX(h->policy->min_residency_usec, 1U));
 }
 
 static void take_anew(ThreadHomes *h)
@@ -353,6 +353,7 @@ static void solve(ThreadHomes *h)
 
     qsort(h->units, h->n, sizeof(*h->units), compare_regret);
     kept = assign(h, false);
+    take_anew(h);
     if (rule_holds(h->p->world, ABLATION_ANEW) && may_change(h) &&
         assign(h, true) > kept + h->use_sum / 1000 * gain)
         take_anew(h);

@@ -2,7 +2,6 @@
 
 #include "plan/home/thread-known.h"
 
-#include "plan/home/thread-homes.h"
 #include "plan/planner.h"
 
 /* Averages below this say nothing: a quarter of a huge page. */
@@ -15,15 +14,11 @@
 bool thread_is_seen(const World *world, const Process *process, const Task *task, const Policy *policy,
                     uint32_t enough)
 {
-    uint64_t sum = 0;
-
     if (!task->use || (process->rss_bytes > 0 && process->rss_bytes < THREADS_MEMORY_MIN) ||
         !planner_placeable(policy, process, task) ||
         (task->use->private_permille < enough && task->use->buddy.tid == 0))
         return false;
-    for (uint32_t i = 0; i < world->topology->n_nodes; i++)
-        sum += task->use->pages[i];
-    return sum >= USE_MIN;
+    return world_sum_nodes(world, task->use->pages) >= USE_MIN;
 }
 
 static bool is_known(const World *world, const Process *process, const Task *task, const Policy *policy)

@@ -16,3 +16,9 @@
 /* Whether the memory use of the thread is known, and `enough` permille of it are its own or it has a buddy. */
 bool thread_is_seen(const World *world, const Process *process, const Task *task, const Policy *policy,
                     uint32_t enough);
+
+/* The number of threads of a process whose memory use is known. When it grows, a plan can give more of them a node. */
+size_t thread_homes_n_known(const World *world, const Policy *policy, const Process *process);
+
+/* A number that changes when a thread of the process gets, changes or loses a node of its own; 0: none has one. */
+uint64_t thread_homes_digest(const World *world, const Process *process);

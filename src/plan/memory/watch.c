@@ -10,7 +10,7 @@
 
 #include "plan/memory/watch.h"
 
-#include "plan/home/thread-homes.h"
+#include "plan/home/thread-known.h"
 #include "plan/planner.h"
 #include "plan/scan/converge.h"
 #include "plan/scan/gather.h"
@@ -106,7 +106,7 @@ static bool is_to_settle(const World *world, const Policy *policy, const Process
     const Group *group = group_of(world, process);
 
     return policy && policy->mode == POLICY_MODE_AUTO && !process->gone && is_homeless(group) &&
-           world->now_usec - MIN(group->first_seen_usec, world->now_usec) < MEMORY_WATCH_FIRST_USEC;
+           world_since(world, group->first_seen_usec) < MEMORY_WATCH_FIRST_USEC;
 }
 
 bool memory_watch_precedes_home(const World *world, const Policy *policy, const Process *process)

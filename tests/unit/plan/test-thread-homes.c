@@ -2,7 +2,7 @@
 
 /* Threads of one process on different nodes (P11, P14, P15). */
 
-#include "plan/home/thread-homes.h"
+#include "plan/home/thread-known.h"
 #include "thread-homes-test.h"
 
 /* A group that needs all nodes is left to the kernel until the use of memory by its threads is known. */
