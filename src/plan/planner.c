@@ -62,8 +62,7 @@ int planner_prepare(Planner *p)
     for (uint32_t i = 0; i < topology->cpu_limit; i++) {
         s->cpus[i].lease = -1;
         s->cpus[i].cooling = p->world->cpus[i].cooldown_until_usec > p->world->now_usec;
-        if (topology->cpus[i].present && p->world->cpus[i].online && p->world->cpus[i].usable &&
-            hwloc_bitmap_set(s->usable, i) < 0)
+        if (p->world->cpus[i].usable && hwloc_bitmap_set(s->usable, i) < 0)
             return -ENOMEM;
     }
     for (size_t i = 0; i < p->world->n_leases; i++)

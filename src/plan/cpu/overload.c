@@ -15,8 +15,8 @@
 
 bool overload_cpu_is_idle(const World *world, const CpuLoad *cpu)
 {
-    return cpu->online && cpu->usable && cpu->idle_since_usec > 0 &&
-           cpu->busy_permille < world->idle_permille && cpu->busy_before_permille < world->idle_permille;
+    return cpu->usable && cpu->idle_since_usec > 0 && cpu->busy_permille < world->idle_permille &&
+           cpu->busy_before_permille < world->idle_permille;
 }
 
 static bool is_overloaded(const CpuLoad *cpu)

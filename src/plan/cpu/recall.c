@@ -136,41 +136,32 @@ static bool has_moved(const Planner *p, const RecallSubject *s)
            hwloc_bitmap_isset(s->due, (unsigned)s->lease->cpu.i);
 }
 
-static void recall_one(Planner *p, const RecallSubject *s)
+/* Why the lease ends now, and the numbers that decided; PLAN_RULE_INVALID: it goes on. */
+static PlanRule recall_rule(const Planner *p, const RecallSubject *s, uint64_t *ret_value,
+                            uint64_t *ret_limit)
 {
-    const CpuLoad *load = &p->world->cpus[s->lease->cpu.i];
     uint64_t now = p->world->now_usec;
-    uint32_t wait, limit;
+    bool measured = is_measured(p, s->lease);
 
-    if (has_moved(p, s)) {
-        emit_recall(p, s, PLAN_RULE_HOME_CHANGED, 0, 0);
-        return;
-    }
-    if (!load->online || !load->usable ||
-        !hwloc_bitmap_isset(s->process->cpuset, (unsigned)s->lease->cpu.i)) {
-        emit_recall(p, s, PLAN_RULE_CPU_GONE, 0, 0);
-        return;
-    }
-    if (p->world->workloads[s->process->workload.i].paused) {
-        emit_recall(p, s, PLAN_RULE_PAUSED, 0, 0);
-        return;
-    }
-    if (is_measured(p, s->lease)) {
-        limit = OWNER_WAIT_PERMILLE + MIN(p->world->own_permille, OWN_PERMILLE_MAX);
-        wait = MAX(owner_wait(p, s), home_wait(p, s));
-        if (wait >= limit) {
-            emit_recall(p, s, PLAN_RULE_OWNER_WAITS, wait, limit);
-            return;
-        }
-    }
-    if (now >= s->lease->until_usec) {
-        emit_recall(p, s, PLAN_RULE_LEASE_ENDED, (now - s->lease->since_usec) / 1000,
-                    (s->lease->until_usec - s->lease->since_usec) / 1000);
-        return;
-    }
-    if (is_measured(p, s->lease) && is_asleep(s->task))
-        emit_recall(p, s, PLAN_RULE_DEMAND_FELL, s->task->run_ewma_permille + s->task->wait_ewma_permille,
-                    ASLEEP_PERMILLE);
+    *ret_value = *ret_limit = 0;
+    if (has_moved(p, s))
+        return PLAN_RULE_HOME_CHANGED;
+    if (!p->world->cpus[s->lease->cpu.i].usable ||
+        !hwloc_bitmap_isset(s->process->cpuset, (unsigned)s->lease->cpu.i))
+        return PLAN_RULE_CPU_GONE;
+    if (p->world->workloads[s->process->workload.i].paused)
+        return PLAN_RULE_PAUSED;
+    *ret_value = measured ? MAX(owner_wait(p, s), home_wait(p, s)) : 0;
+    *ret_limit = OWNER_WAIT_PERMILLE + MIN(p->world->own_permille, OWN_PERMILLE_MAX);
+    if (*ret_value >= *ret_limit)
+        return PLAN_RULE_OWNER_WAITS;
+    *ret_value = (now - s->lease->since_usec) / 1000;
+    *ret_limit = (s->lease->until_usec - s->lease->since_usec) / 1000;
+    if (now >= s->lease->until_usec)
+        return PLAN_RULE_LEASE_ENDED;
+    *ret_value = s->task->run_ewma_permille + s->task->wait_ewma_permille;
+    *ret_limit = ASLEEP_PERMILLE;
+    return measured && is_asleep(s->task) ? PLAN_RULE_DEMAND_FELL : PLAN_RULE_INVALID;
 }
 
 /* Whether it waited at home: not on a lent CPU, from which it may have returned at this instant, nor where
@@ -227,10 +218,14 @@ void recall_due(Planner *p)
     sum_waits(p);
     sum_node_waits(p);
     for (size_t i = 0; i < p->world->n_leases; i++) {
+        PlanRule rule = PLAN_RULE_INVALID;
+        uint64_t value, limit;
         RecallSubject s;
 
         if (subject_find(p, i, &s))
-            recall_one(p, &s);
+            rule = recall_rule(p, &s, &value, &limit);
+        if (rule != PLAN_RULE_INVALID)
+            emit_recall(p, &s, rule, value, limit);
     }
 }
 

@@ -23,8 +23,7 @@ bool follow_has_memory(const Topology *topology, uint32_t node)
 static bool has_usable_cpu(const World *world, uint32_t node)
 {
     for (uint32_t i = 0; i < world->topology->cpu_limit; i++)
-        if (world->topology->cpus[i].present && world->topology->cpus[i].node.i == (int32_t)node &&
-            world->cpus[i].online && world->cpus[i].usable)
+        if (world->cpus[i].usable && world->topology->cpus[i].node.i == (int32_t)node)
             return true;
     return false;
 }

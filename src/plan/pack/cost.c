@@ -26,7 +26,6 @@
 #define WAITING_WEIGHT  (PACK_SCALE * 4)
 #define WAITING_MIN     250U
 #define STARVED_WEIGHT  (PACK_SCALE * 2)
-#define CUT             16U /* times the capacity */
 
 /* Costs */
 

@@ -33,7 +33,8 @@ uint32_t stall_discount(uint32_t stall_permille)
     return 1000 - MIN(stall_permille, STALL_FULL_PERMILLE) * 1000 / STALL_FULL_PERMILLE;
 }
 
-uint32_t stall_traffic(const StallCounts *counts)
+/* By lines missed, in MB/s of run time; 0: not known. */
+static uint32_t traffic_mb(const StallCounts *counts)
 {
     return counts->run_usec > 0 ? (uint32_t)MIN(counts->misses * STALL_LINE_BYTES / counts->run_usec,
                                                 (uint64_t)WORLD_TRAFFIC_MAX)
@@ -59,7 +60,7 @@ bool stall_counted(const World *world, Process *process, const StallCounts *coun
     if (r < 0)
         return true;
     process->stall_permille = (uint16_t)(process->stall_usec > 0 ? (process->stall_permille + r) / 2 : r);
-    process->traffic_mb = stall_traffic(counts);
+    process->traffic_mb = traffic_mb(counts);
     process->ipc_permille =
         (uint16_t)MIN(counts->instructions / (counts->cycles / 1000), (uint64_t)UINT16_MAX);
     process->stall_usec = MAX(world->now_usec - MIN(usec, world->now_usec), 1U);

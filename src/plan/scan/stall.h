@@ -29,7 +29,7 @@
  * estimate could be half as much if misses are expensive or its memory is remote. A choice of ours. */
 #define STALL_FULL_PERMILLE 250U
 
-/* Bytes moved by one miss. */
+/* Bytes moved by one miss. The traffic may be more, since some processors do not count prefetched lines as misses. */
 #define STALL_LINE_BYTES 64U
 
 /* Counts of some threads, in user mode. */
@@ -58,10 +58,6 @@ bool stall_counted(const World *world, Process *process, const StallCounts *coun
  * they run on average; in thousandths of a CPU that does one instruction per cycle. 0: not known, since less
  * than nine tenths of the group, by CPU time, were counted after `since_usec`. Comparable only with itself. */
 uint64_t stall_progress(const World *world, const Group *group, uint32_t run_permille, uint64_t since_usec);
-
-/* Traffic between memory and caches by lines missed, in MB/s of run time; 0: not known. It may be more, since
- * some processors do not count prefetched lines as misses. */
-uint32_t stall_traffic(const StallCounts *counts);
 
 /* Upper bound of the time spent waiting for memory, permille; -ENODATA: too few cycles, or the counters do
  * not work (no miss at all). */

@@ -25,7 +25,6 @@
 #define SIM_NAME_MAX      64U
 #define SIM_THREADS_MAX   200000U /* of all workloads together */
 #define SIM_SEEDS_MAX     10000U
-#define SIM_SEEDS_DEFAULT 20U
 
 /*
  * Time

@@ -38,7 +38,7 @@ static void test_defaults(void **state)
     const SimVariant *v = &spec->variants[0];
 
     assert_string_equal(spec->name, "t");
-    assert_int_equal(spec->n_seeds, SIM_SEEDS_DEFAULT);
+    assert_int_equal(spec->n_seeds, 20);
     assert_int_equal(spec->duration_usec, 10000000);
     assert_int_equal(spec->topology->n_nodes, 2);
     assert_memory_equal(&spec->model, &sim_model_default, sizeof(SimModel));
