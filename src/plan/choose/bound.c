@@ -44,7 +44,7 @@ static void find_bound(Planner *p)
 
     for (size_t i = 0; i < p->world->n_groups; i++)
         p->s->groups[i].bound = rule_holds(p->world, ABLATION_BOUND) && !p->world->groups[i].gone &&
-                                p->world->groups[i].workload.i >= 0 && p->s->groups[i].n_placeable == 0;
+                                p->s->groups[i].n_placeable == 0;
     for (size_t i = 0; i < p->world->n_tasks; i++) {
         PlannerGroup *g = group_of(p, &p->world->tasks[i]);
         CpuMask mask;
@@ -125,12 +125,9 @@ static uint64_t mean_want(const Planner *p)
     uint64_t n_cpus = MAX(p->world->topology->n_cpus, 1U), others = 0;
     uint64_t low = LOAD_FULL_PERMILLE * 1000ULL, high;
 
-    for (size_t i = 0; i < p->world->n_groups; i++) {
-        const Group *group = &p->world->groups[i];
-
-        if (!group->gone && group->workload.i >= 0 && !p->s->groups[i].bound)
+    for (size_t i = 0; i < p->world->n_groups; i++)
+        if (!p->world->groups[i].gone && !p->s->groups[i].bound)
             others += demand_given(p, i) * 1000;
-    }
     high = MAX(others + sum_below(p, UINT64_MAX), low);
     for (unsigned i = 0; i < LEVEL_ROUNDS && high - low > 1; i++) {
         uint64_t level = low + (high - low) / 2;

@@ -365,7 +365,7 @@ static void select_groups(Planner *p, const uint64_t *memory, const uint64_t *ra
         const Group *group = &p->world->groups[i];
         const Policy *policy;
 
-        if (group->gone || group->workload.i < 0 || s->groups[i].bound ||
+        if (group->gone || s->groups[i].bound ||
             s->workloads[group->workload.i].blocked != PLAN_REASON_INVALID)
             continue;
         policy = s->workloads[group->workload.i].policy;
@@ -417,10 +417,10 @@ static int pack(Planner *p, const PackNode *nodes, const uint64_t *memory)
     };
     int r;
 
-    for (uint32_t i = 0; i < topology->n_nodes; i++)
+    for (uint32_t i = 0; i < topology->n_nodes; i++) {
         with_cpus |= nodes[i].capacity_permille > 0 ? (PackNodes)1 << i : 0;
-    for (uint32_t i = 0; i < topology->n_nodes; i++)
         share.capacity += nodes[i].capacity_permille;
+    }
     for (size_t i = 0; i < s->n_order; i++)
         share.demands += demand_of_packing(p, s->order[i].index);
     if (rule_holds(p->world, ABLATION_FAIR_SHARE) && share.demands > share.capacity)

@@ -194,7 +194,7 @@ DemandShare demand_share_of_all(const Planner *p)
                              (uint64_t)MAX(hwloc_bitmap_weight(p->s->usable), 0) * LOAD_FULL_PERMILLE};
 
     for (size_t i = 0; i < p->world->n_groups; i++)
-        if (!p->world->groups[i].gone && p->world->groups[i].workload.i >= 0 && !p->s->groups[i].bound)
+        if (!p->world->groups[i].gone && !p->s->groups[i].bound)
             share.demands += demand_given(p, i);
     return share;
 }

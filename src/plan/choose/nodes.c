@@ -35,11 +35,10 @@ static bool is_unpacked(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
     const PlannerGroup *g = &p->s->groups[index];
-    const PlannerWorkload *w;
+    const PlannerWorkload *w = &p->s->workloads[group->workload.i];
 
-    if (group->gone || group->workload.i < 0 || g->bound || g->n_placeable == 0)
+    if (group->gone || g->bound || g->n_placeable == 0)
         return false;
-    w = &p->s->workloads[group->workload.i];
     if (w->blocked != PLAN_REASON_INVALID)
         return true;
     if (p->world->workloads[group->workload.i].paused)

@@ -136,14 +136,12 @@ static void decide_group(Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
     PlannerGroup *g = &p->s->groups[index];
-    const PlannerWorkload *w;
+    const PlannerWorkload *w = &p->s->workloads[group->workload.i];
     bool paused, decides;
 
-    g->blocked = PLAN_REASON_NO_POLICY;
-    if (group->gone || group->workload.i < 0)
+    g->blocked = group->gone ? PLAN_REASON_NO_POLICY : w->blocked;
+    if (group->gone)
         return;
-    w = &p->s->workloads[group->workload.i];
-    g->blocked = w->blocked;
     if (g->blocked != PLAN_REASON_INVALID) {
         planner_refuse_group(p, mechanism_of(w->policy), g->blocked, group, 0, 0);
         return;

@@ -537,7 +537,7 @@ static bool is_apart(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
     const PlannerGroup *g = &p->s->groups[index];
-    const Policy *policy = group->workload.i >= 0 ? p->s->workloads[group->workload.i].policy : NULL;
+    const Policy *policy = p->s->workloads[group->workload.i].policy;
 
     return !group->gone && policy && policy_chooses_nodes(policy) && policy->mode != POLICY_MODE_INTERLEAVE &&
            g->home_nodes && hwloc_bitmap_weight(g->home_nodes) > 1 && group->n_tasks > 1;

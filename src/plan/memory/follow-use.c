@@ -11,8 +11,7 @@ static const Process *find_process(const Planner *p, TaskKey subject)
     const Process *process = world_process(p->world, subject.pid);
 
     if (!process || process->gone || process->yielded || process->start_ticks != subject.start_ticks ||
-        process->group.i < 0 || process->workload.i < 0 || p->world->workloads[process->workload.i].paused ||
-        process->memory.to)
+        process->group.i < 0 || p->world->workloads[process->workload.i].paused || process->memory.to)
         return NULL;
     return process;
 }
