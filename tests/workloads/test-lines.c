@@ -107,15 +107,5 @@ static void test_broken_seal(void **state)
     assert_int_equal(fixture->thread.n_errors, 2);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_visits_add_up, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_random_order, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_stranger_in_a_slice, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_shared_lines_have_many_visitors, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_broken_seal, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, test_visits_add_up, test_random_order, test_stranger_in_a_slice,
+          test_shared_lines_have_many_visitors, test_broken_seal)

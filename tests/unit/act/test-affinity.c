@@ -563,26 +563,6 @@ static void test_place_without_first_thread(void **state)
     assert_int_equal(place, own);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_home_lend_recall_release),
-        TEST(test_crash),
-        TEST(test_foreign),
-        TEST(test_forkers),
-        TEST(test_grandchildren),
-        TEST(test_gone),
-        TEST(test_kernel),
-        TEST(test_dry_run),
-        TEST(test_measure),
-        TEST(test_may_fork),
-        TEST(test_exiting),
-        TEST(test_walk_ends),
-        TEST(test_place_of_ended),
-        TEST(test_place_without_first_thread),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, test_home_lend_recall_release, test_crash, test_foreign, test_forkers,
+          test_grandchildren, test_gone, test_kernel, test_dry_run, test_measure, test_may_fork, test_exiting,
+          test_walk_ends, test_place_of_ended, test_place_without_first_thread)

@@ -165,24 +165,7 @@ static void test_cpuset_isolated(void **state)
     assert_mask(f, 120, "0-6");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup_threads, fixture_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_cut),
-        TEST(test_cpuset_changes),
-        TEST(test_cpuset_cut_unseen),
-        TEST(test_cpuset_elsewhere),
-        TEST(test_cpuset_cut_to_original),
-        TEST(test_cpuset_cut_to_original_seen),
-        TEST(test_cpuset_leaves_original),
-        TEST(test_cpuset_leaves_original_seen),
-        TEST(test_cpuset_narrower_than_known),
-        TEST(test_cpuset_narrower_than_known_refused),
-        TEST(test_cpuset_elsewhere_and_back),
-        TEST(test_cpuset_isolated),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(fixture_setup_threads, fixture_teardown, test_cut, test_cpuset_changes, test_cpuset_cut_unseen,
+          test_cpuset_elsewhere, test_cpuset_cut_to_original, test_cpuset_cut_to_original_seen,
+          test_cpuset_leaves_original, test_cpuset_leaves_original_seen, test_cpuset_narrower_than_known,
+          test_cpuset_narrower_than_known_refused, test_cpuset_elsewhere_and_back, test_cpuset_isolated)

@@ -558,35 +558,8 @@ static void test_idle_ticks_read_nothing(void **state)
     assert_int_equal(n_online_reads, 3);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup_threads, fixture_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_home),
-        TEST(test_births),
-        TEST(test_births_without_end),
-        TEST(test_foreign),
-        TEST(test_own_original),
-        TEST(test_gone),
-        TEST(test_gone_meanwhile),
-        TEST(test_errors),
-        TEST(test_lend),
-        TEST(test_push),
-        TEST(test_lend_fails_halfway),
-        TEST(test_lend_put_back),
-        TEST(test_written_first),
-        TEST(test_full_disk),
-        TEST(test_release),
-        TEST(test_members),
-        TEST(test_born_in_passage),
-        TEST(test_many_born),
-        TEST(test_crash_in_passage),
-        TEST(test_largest_number),
-        TEST(test_dry_run),
-        TEST(test_journal_needed),
-        TEST(test_idle_ticks_read_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(fixture_setup_threads, fixture_teardown, test_home, test_births, test_births_without_end,
+          test_foreign, test_own_original, test_gone, test_gone_meanwhile, test_errors, test_lend, test_push,
+          test_lend_fails_halfway, test_lend_put_back, test_written_first, test_full_disk, test_release,
+          test_members, test_born_in_passage, test_many_born, test_crash_in_passage, test_largest_number,
+          test_dry_run, test_journal_needed, test_idle_ticks_read_nothing)

@@ -172,13 +172,4 @@ static void test_end(void **state)
     assert_memory_equal(gate->written, "/a=0;", strlen("/a=0;"));
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(test_nobody_waits), TEST(test_last_one), TEST(test_refused),
-        TEST(test_forgotten),    TEST(test_end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, test_nobody_waits, test_last_one, test_refused, test_forgotten, test_end)

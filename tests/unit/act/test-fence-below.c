@@ -300,26 +300,7 @@ static void test_below_late_meanwhile(void **state)
     tree_assert_cpus(t, ACT_FENCE_CGROUP1, "/a/b/c", "0-7");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_below, tree_setup_v1, tree_teardown),
-        cmocka_unit_test_setup_teardown(test_not_alone, tree_setup_v1, tree_teardown),
-        cmocka_unit_test_setup_teardown(test_below_foreign, tree_setup_v1, tree_teardown),
-        cmocka_unit_test_setup_teardown(test_below_chosen, tree_setup_v1, tree_teardown),
-        cmocka_unit_test_setup_teardown(test_made_again, tree_setup_v1, tree_teardown),
-        cmocka_unit_test_setup_teardown(test_made_again_meanwhile, tree_setup_v1, tree_teardown),
-        cmocka_unit_test_setup_teardown(test_renamed, tree_setup_v1, tree_teardown),
-        cmocka_unit_test_setup_teardown(test_renamed_and_met, tree_setup_v1, tree_teardown),
-        cmocka_unit_test_setup_teardown(test_renamed_meanwhile, tree_setup_v1, tree_teardown),
-        cmocka_unit_test_setup_teardown(test_renamed_and_changed, tree_setup_v1, tree_teardown),
-        cmocka_unit_test_setup_teardown(test_renamed_and_crash, tree_setup_v1, tree_teardown),
-        cmocka_unit_test_setup_teardown(test_out_of_sight, tree_setup_v1, tree_teardown),
-        cmocka_unit_test_setup_teardown(test_no_descriptors, tree_setup_v1, tree_teardown),
-        cmocka_unit_test_setup_teardown(test_chosen_while_down, tree_setup_v1, tree_teardown),
-        cmocka_unit_test_setup_teardown(test_below_late, tree_setup_v1, tree_teardown),
-        cmocka_unit_test_setup_teardown(test_below_late_meanwhile, tree_setup_v1, tree_teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(tree_setup_v1, tree_teardown, test_below, test_not_alone, test_below_foreign, test_below_chosen,
+          test_made_again, test_made_again_meanwhile, test_renamed, test_renamed_and_met,
+          test_renamed_meanwhile, test_renamed_and_changed, test_renamed_and_crash, test_out_of_sight,
+          test_no_descriptors, test_chosen_while_down, test_below_late, test_below_late_meanwhile)

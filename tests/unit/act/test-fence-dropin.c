@@ -149,18 +149,5 @@ static void test_killed_on_the_way_down(void **state)
     assert_dropin(t, NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_read, tree_setup_unit, tree_teardown),
-        cmocka_unit_test_setup_teardown(test_crash, tree_setup_unit, tree_teardown),
-        cmocka_unit_test_setup_teardown(test_bound_in_unit_file, tree_setup_unit, tree_teardown),
-        cmocka_unit_test_setup_teardown(test_bound_in_dropin, tree_setup_unit, tree_teardown),
-        cmocka_unit_test_setup_teardown(test_foreign, tree_setup_unit, tree_teardown),
-        cmocka_unit_test_setup_teardown(test_foreign_unseen, tree_setup_unit, tree_teardown),
-        cmocka_unit_test_setup_teardown(test_down, tree_setup_unit, tree_teardown),
-        cmocka_unit_test_setup_teardown(test_killed_on_the_way_down, tree_setup_unit, tree_teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(tree_setup_unit, tree_teardown, test_read, test_crash, test_bound_in_unit_file,
+          test_bound_in_dropin, test_foreign, test_foreign_unseen, test_down, test_killed_on_the_way_down)

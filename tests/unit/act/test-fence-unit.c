@@ -188,14 +188,4 @@ static void test_wait(void **state)
     assert_int_equal(result(ends, "x.service"), -EINPROGRESS);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_set, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_errors, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_lost, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_wait, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, test_set, test_errors, test_lost, test_wait)

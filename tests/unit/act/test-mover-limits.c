@@ -362,27 +362,7 @@ static void test_exhausted(void **state)
     assert_int_equal(f->account.n_calls, WALK_TRIES);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, walk_setup, walk_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(test_headroom),
-        TEST(test_headroom_of_huge_pages),
-        TEST(test_room_by_order),
-        TEST(test_rate),
-        TEST(test_pace),
-        TEST(test_pace_of_huge_pages),
-        TEST(test_pace_of_mixed_pages),
-        TEST(test_migrate),
-        TEST(test_no_migrate),
-        TEST(test_gone),
-        TEST(test_dies_meanwhile),
-        TEST(test_cancel_anywhere),
-        TEST(test_errors),
-        TEST(test_unreadable),
-        TEST(test_no_such_node),
-        TEST(test_exhausted),
-    };
-
-    return cmocka_run_group_tests_name("act/mover-limits", tests, NULL, NULL);
-}
+TEST_MAIN(walk_setup, walk_teardown, test_headroom, test_headroom_of_huge_pages, test_room_by_order,
+          test_rate, test_pace, test_pace_of_huge_pages, test_pace_of_mixed_pages, test_migrate,
+          test_no_migrate, test_gone, test_dies_meanwhile, test_cancel_anywhere, test_errors, test_unreadable,
+          test_no_such_node, test_exhausted)

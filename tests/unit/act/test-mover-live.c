@@ -497,14 +497,5 @@ static void test_thread(void **state)
     end_child(live);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(test_order),        TEST(test_there_and_back), TEST(test_gone),
-        TEST(test_zombie),       TEST(test_same_node),      TEST(test_migrate),
-        TEST(test_open_process), TEST(test_room),           TEST(test_thread),
-    };
-
-    return cmocka_run_group_tests_name("act/mover-live", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, test_order, test_there_and_back, test_gone, test_zombie, test_same_node,
+          test_migrate, test_open_process, test_room, test_thread)

@@ -321,16 +321,5 @@ static void test_bucket_over_time(void **state)
     assert_in_range(now - began, (total - 128000000) / 1280, (total - 128000000) / 1280 + 20000);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mounts),   cmocka_unit_test(test_no_mounts),
-        cmocka_unit_test(test_kinds),    cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_meminfo),  cmocka_unit_test(test_meminfo_broken),
-        cmocka_unit_test(test_zoneinfo), cmocka_unit_test(test_room),
-        cmocka_unit_test(test_pace),     cmocka_unit_test(test_pace_settles),
-        cmocka_unit_test(test_bucket),   cmocka_unit_test(test_bucket_over_time),
-    };
-
-    return cmocka_run_group_tests_name("act/mover-text", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_mounts, test_no_mounts, test_kinds, test_lines, test_meminfo, test_meminfo_broken,
+          test_zoneinfo, test_room, test_pace, test_pace_settles, test_bucket, test_bucket_over_time)

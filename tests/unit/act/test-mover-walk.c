@@ -383,29 +383,7 @@ static void test_random(void **state)
     }
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, walk_setup, walk_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(test_small_pages),
-        TEST(test_huge_pages),
-        TEST(test_odd_pieces),
-        TEST(test_interleaved),
-        TEST(test_accepted_nodes),
-        TEST(test_parts),
-        TEST(test_ranges),
-        TEST(test_sent),
-        TEST(test_kinds),
-        TEST(test_no_mountinfo),
-        TEST(test_pinned),
-        TEST(test_pinned_before_others),
-        TEST(test_busy_for_a_moment),
-        TEST(test_shared),
-        TEST(test_huge_pinned),
-        TEST(test_huge_by_all_names),
-        TEST(test_no_memory),
-        TEST(test_random),
-    };
-
-    return cmocka_run_group_tests_name("act/mover-walk", tests, NULL, NULL);
-}
+TEST_MAIN(walk_setup, walk_teardown, test_small_pages, test_huge_pages, test_odd_pieces, test_interleaved,
+          test_accepted_nodes, test_parts, test_ranges, test_sent, test_kinds, test_no_mountinfo, test_pinned,
+          test_pinned_before_others, test_busy_for_a_moment, test_shared, test_huge_pinned,
+          test_huge_by_all_names, test_no_memory, test_random)

@@ -10,6 +10,12 @@
 
 static int setup(void **state)
 {
+    struct rlimit files;
+
+    /* Each request takes a descriptor, and the daemon raises its limit to the hard one. */
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+    files.rlim_cur = files.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
     return mover_setup(state, "numa:4 core:1 pu:1");
 }
 
@@ -325,33 +331,6 @@ static void test_names(void **state)
     assert_null(mover_outcome_names[MOVER_OUTCOME_MAX]);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, mover_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(test_order),
-        TEST(test_several_nodes),
-        TEST(test_one_node_full),
-        TEST(test_bad_orders),
-        TEST(test_nobody_waits),
-        TEST(test_turns),
-        TEST(test_full),
-        TEST(test_hanging_call),
-        TEST(test_all_hang),
-        TEST(test_end_while_hanging),
-        TEST(test_end_while_settling),
-        TEST(test_end_in_the_midst),
-        TEST(test_unsettled),
-        TEST(test_no_mover),
-        TEST(test_names),
-    };
-    struct rlimit files;
-
-    /* Each request takes a descriptor, and the daemon raises its limit to the hard one. */
-    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-        return 1;
-    files.rlim_cur = files.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &files) < 0)
-        return 1;
-    return cmocka_run_group_tests_name("act/mover", tests, NULL, NULL);
-}
+TEST_MAIN(setup, mover_teardown, test_order, test_several_nodes, test_one_node_full, test_bad_orders,
+          test_nobody_waits, test_turns, test_full, test_hanging_call, test_all_hang, test_end_while_hanging,
+          test_end_while_settling, test_end_in_the_midst, test_unsettled, test_no_mover, test_names)

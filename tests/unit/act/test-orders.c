@@ -135,14 +135,4 @@ static void test_no_good(void **state)
     assert_int_equal(orders_give(f->orders, &f->action), PLAN_OUTCOME_REFUSED);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_order, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_under_way, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_no_good, setup, teardown),
-    };
-
-    return cmocka_run_group_tests_name("act/orders", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, test_order, test_limits, test_under_way, test_no_good)

@@ -81,12 +81,4 @@ static void test_hidden(void **state)
         assert_null(judge("rw,hidepid=4"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_capability),
-        cmocka_unit_test(test_hidden),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_capability, test_hidden)

@@ -134,14 +134,5 @@ static void test_looked_at_again(void **state)
     assert_mask(f, 101, "0-7");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup_threads, fixture_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_thread),      TEST(test_first_thread), TEST(test_process),
-        TEST(test_later_masks), TEST(test_again),        TEST(test_looked_at_again),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(fixture_setup_threads, fixture_teardown, test_thread, test_first_thread, test_process,
+          test_later_masks, test_again, test_looked_at_again)

@@ -460,32 +460,8 @@ static void test_compaction(void **state)
     assert_true(intern_pool_size(f->act->journal->pool) <= 4);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_threads),
-        TEST(test_leftover),
-        TEST(test_children),
-        TEST(test_parent_gone),
-        TEST(test_one),
-        TEST(test_failure_stays),
-        TEST(test_original_gone),
-        TEST(test_forks_without_end),
-        TEST(test_fork_under_way),
-        TEST(test_fork_of_before),
-        TEST(test_fork_too_long),
-        TEST(test_fork_twice_too_long),
-        TEST(test_hangs),
-        TEST(test_member_not_judged),
-        TEST(test_released_without_a_cpu),
-        TEST(test_roams),
-        TEST(test_roams_while_forking),
-        TEST(test_roams_in_vain),
-        TEST(test_roamed),
-        TEST(test_compaction),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(setup, fixture_teardown, test_threads, test_leftover, test_children, test_parent_gone, test_one,
+          test_failure_stays, test_original_gone, test_forks_without_end, test_fork_under_way,
+          test_fork_of_before, test_fork_too_long, test_fork_twice_too_long, test_hangs,
+          test_member_not_judged, test_released_without_a_cpu, test_roams, test_roams_while_forking,
+          test_roams_in_vain, test_roamed, test_compaction)

@@ -357,16 +357,5 @@ static void test_whole(void **state)
     fixture_restore(f, N_THREADS, 0);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(test_home),          TEST(test_others_first),
-        TEST(test_crash_between), TEST(test_change_between),
-        TEST(test_new_member),    TEST(test_release_between),
-        TEST(test_shared),        TEST(test_failing),
-        TEST(test_whole),         TEST(test_home_in_a_search),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, test_home, test_others_first, test_crash_between, test_change_between,
+          test_new_member, test_release_between, test_shared, test_failing, test_whole, test_home_in_a_search)

@@ -53,12 +53,4 @@ static void test_windows(void **state)
         }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_levels),
-        cmocka_unit_test(test_windows),
-    };
-
-    return cmocka_run_group_tests_name("base/bucket", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_levels, test_windows)

@@ -59,14 +59,4 @@ static void test_nouns(void **state)
     assert_string_equal(human_noun(2, "CPU", "CPUs"), "CPUs");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spans),
-        cmocka_unit_test(test_span_just_below_a_unit),
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_nouns),
-    };
-
-    return cmocka_run_group_tests_name("base/human", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_spans, test_span_just_below_a_unit, test_bytes, test_nouns)

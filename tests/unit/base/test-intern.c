@@ -190,14 +190,5 @@ static void test_out_of_memory(void **state)
         hwloc_bitmap_free(sets[i]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_strings),      cmocka_unit_test(test_masks),
-        cmocka_unit_test(test_masks_shrunk), cmocka_unit_test(test_has),
-        cmocka_unit_test(test_sweep),        cmocka_unit_test(test_sweep_interned_meanwhile),
-        cmocka_unit_test(test_many),         cmocka_unit_test(test_out_of_memory),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_strings, test_masks, test_masks_shrunk, test_has, test_sweep,
+          test_sweep_interned_meanwhile, test_many, test_out_of_memory)

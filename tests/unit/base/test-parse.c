@@ -281,22 +281,6 @@ static void test_format_span_short(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_u64),
-        cmocka_unit_test(test_u32),
-        cmocka_unit_test(test_i32),
-        cmocka_unit_test(test_bool),
-        cmocka_unit_test(test_span),
-        cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_permille),
-        cmocka_unit_test(test_list),
-        cmocka_unit_test(test_format_list_infinite),
-        cmocka_unit_test(test_list_round_trip),
-        cmocka_unit_test(test_format_span),
-        cmocka_unit_test(test_format_span_short),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_u64, test_u32, test_i32, test_bool, test_span, test_bytes, test_permille,
+          test_list, test_format_list_infinite, test_list_round_trip, test_format_span,
+          test_format_span_short)

@@ -102,12 +102,4 @@ static void test_self(void **state)
     assert_int_equal(s.num_threads, 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fields),  cmocka_unit_test(test_names), cmocka_unit_test(test_exiting),
-        cmocka_unit_test(test_garbage), cmocka_unit_test(test_self),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_fields, test_names, test_exiting, test_garbage, test_self)

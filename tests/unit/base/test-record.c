@@ -187,14 +187,4 @@ static void test_lines(void **state)
     assert_null(reader.kind);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_bad),
-        cmocka_unit_test(test_lines),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_round_trip, test_values, test_bad, test_lines)

@@ -155,16 +155,5 @@ static void test_read_fd(void **state)
     assert_string_equal(text, "cde");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_open, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_read_sizes, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_pread_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_read_alloc, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_read_nul, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_read_fd, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, test_open, test_read_sizes, test_pread_again, test_read_alloc, test_read_nul,
+          test_read_fd)

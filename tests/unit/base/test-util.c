@@ -126,14 +126,5 @@ static void test_time(void **state)
     assert_true(time_now_usec() - usec >= 100);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grow),     cmocka_unit_test(test_grow_overflow),
-        cmocka_unit_test(test_insert),   cmocka_unit_test(test_lower_bound),
-        cmocka_unit_test(test_take_ptr), cmocka_unit_test(test_fd),
-        cmocka_unit_test(test_macros),   cmocka_unit_test(test_time),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_grow, test_grow_overflow, test_insert, test_lower_bound, test_take_ptr, test_fd,
+          test_macros, test_time)

@@ -332,24 +332,6 @@ static void test_good_files(void **state)
     test_tree_remove(tree);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_entries),
-        cmocka_unit_test(test_sections),
-        cmocka_unit_test(test_continuation),
-        cmocka_unit_test(test_line_ends),
-        cmocka_unit_test(test_wrong_lines),
-        cmocka_unit_test(test_not_text),
-        cmocka_unit_test(test_line_length),
-        cmocka_unit_test(test_many_errors),
-        cmocka_unit_test(test_handler_results),
-        cmocka_unit_test(test_messages_are_printable),
-        cmocka_unit_test(test_utf8),
-        cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_good_files),
-    };
-
-    return cmocka_run_group_tests_name("conf/ini", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_empty, test_entries, test_sections, test_continuation, test_line_ends,
+          test_wrong_lines, test_not_text, test_line_length, test_many_errors, test_handler_results,
+          test_messages_are_printable, test_utf8, test_bad_files, test_good_files)

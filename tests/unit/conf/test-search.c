@@ -249,25 +249,6 @@ static void test_one(void **state)
     search_one(t, -EBADMSG, "", "error /etc/x.conf: cannot be read: Too many levels of symbolic links\n");
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, conf_tree_setup, conf_tree_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_nothing),
-        TEST(test_nowhere),
-        TEST(test_order),
-        TEST(test_masks),
-        TEST(test_dropins),
-        TEST(test_orphans),
-        TEST(test_broken),
-        TEST(test_hidden_broken),
-        TEST(test_not_a_directory),
-        TEST(test_circular_directory),
-        TEST(test_too_many),
-        TEST(test_odd_names),
-        TEST(test_one),
-    };
-
-    return cmocka_run_group_tests_name("conf/search", tests, NULL, NULL);
-}
+TEST_MAIN(conf_tree_setup, conf_tree_teardown, test_nothing, test_nowhere, test_order, test_masks,
+          test_dropins, test_orphans, test_broken, test_hidden_broken, test_not_a_directory,
+          test_circular_directory, test_too_many, test_odd_names, test_one)

@@ -220,17 +220,5 @@ static void test_format_other(void **state)
     assert_null(text);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_defaults, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_good_values, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_bad_values, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_empty_resets, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_unknown, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_format, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_format_other, setup, teardown),
-    };
-
-    return cmocka_run_group_tests_name("conf/table", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, test_defaults, test_good_values, test_bad_values, test_empty_resets, test_unknown,
+          test_format, test_format_other)

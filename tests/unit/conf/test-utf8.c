@@ -64,13 +64,4 @@ static void test_escape_cut(void **state)
     assert_string_equal(utf8_escape("abc", buf, 1), "");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_escape),
-        cmocka_unit_test(test_escape_broken_utf8),
-        cmocka_unit_test(test_escape_cut),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_escape, test_escape_broken_utf8, test_escape_cut)

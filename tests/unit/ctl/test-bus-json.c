@@ -144,15 +144,6 @@ static void test_descriptors_are_not_json(void **state)
     assert_int_equal(bus_json_read(f->message, NULL, &value), -ENOTSUP);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_dictionary), TEST(test_list_of_dictionaries), TEST(test_nesting),
-        TEST(test_keys),       TEST(test_every_basic_type),     TEST(test_number_keys),
-        TEST(test_empty),      TEST(test_end_of_message),       TEST(test_descriptors_are_not_json),
-    };
-
-    return cmocka_run_group_tests_name("ctl/bus-json", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, test_dictionary, test_list_of_dictionaries, test_nesting, test_keys,
+          test_every_basic_type, test_number_keys, test_empty, test_end_of_message,
+          test_descriptors_are_not_json)

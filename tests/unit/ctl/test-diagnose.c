@@ -301,14 +301,4 @@ static void test_property(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_verdicts),
-        cmocka_unit_test(test_one_node),
-        cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_property),
-    };
-
-    return cmocka_run_group_tests_name("ctl/diagnose", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_verdicts, test_one_node, test_bounds, test_property)

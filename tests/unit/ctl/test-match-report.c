@@ -181,17 +181,5 @@ static void test_names_are_escaped(void **state)
     assert_string_equal(view_string(first_of(view_list(section, "failed")), "found"), "a\\x0ab\\x5cx41");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_winner),
-        cmocka_unit_test(test_no_policy),
-        cmocka_unit_test(test_every_key),
-        cmocka_unit_test(test_environment_ruled_out),
-        cmocka_unit_test(test_user_without_name),
-        cmocka_unit_test(test_environment_stays_secret),
-        cmocka_unit_test(test_names_are_escaped),
-    };
-
-    return cmocka_run_group_tests_name("ctl/match-report", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_winner, test_no_policy, test_every_key, test_environment_ruled_out,
+          test_user_without_name, test_environment_stays_secret, test_names_are_escaped)

@@ -51,14 +51,4 @@ static void test_read(void **state)
     assert_int_equal(stat.pid, getpid());
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stopped),
-        cmocka_unit_test(test_not_known),
-        cmocka_unit_test(test_works),
-        cmocka_unit_test(test_read),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_stopped, test_not_known, test_works, test_read)

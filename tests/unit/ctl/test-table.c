@@ -210,21 +210,5 @@ static void test_empty(void **state)
     check_output(with, "NAME  RUN  NOTE\n");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alignment),
-        cmocka_unit_test(test_no_legend),
-        cmocka_unit_test(test_wide_characters),
-        cmocka_unit_test(test_c_locale),
-        cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_wrapped),
-        cmocka_unit_test(test_left_out),
-        cmocka_unit_test(test_colour),
-        cmocka_unit_test(test_injection),
-        cmocka_unit_test(test_backslashes),
-        cmocka_unit_test(test_empty),
-    };
-
-    return cmocka_run_group_tests_name("ctl/table", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_alignment, test_no_legend, test_wide_characters, test_c_locale, test_cut,
+          test_wrapped, test_left_out, test_colour, test_injection, test_backslashes, test_empty)

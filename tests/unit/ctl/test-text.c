@@ -83,16 +83,5 @@ static void test_json_text(void **state)
     check_utf8("cut\xe6\x97\xa5", 5, "cut\\xe6\\x97"); /* only a part of the character is within the length */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_control_characters),
-        cmocka_unit_test(test_c_locale_escapes_bytes),
-        cmocka_unit_test(test_utf8),
-        cmocka_unit_test(test_nothing_gets_through),
-        cmocka_unit_test(test_json_text),
-    };
-
-    return cmocka_run_group_tests_name("ctl/text", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_plain, test_control_characters, test_c_locale_escapes_bytes, test_utf8,
+          test_nothing_gets_through, test_json_text)

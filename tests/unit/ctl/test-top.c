@@ -337,15 +337,5 @@ static void test_record(void **state)
     assert_non_null(strstr(shown, "Enter plans"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small),           cmocka_unit_test(test_record),
-        cmocka_unit_test(test_sizes),           cmocka_unit_test(test_more_nodes_than_room),
-        cmocka_unit_test(test_sort_and_filter), cmocka_unit_test(test_once_is_all),
-        cmocka_unit_test(test_as_json),         cmocka_unit_test(test_bandwidth),
-        cmocka_unit_test(test_whole),           cmocka_unit_test(test_help),
-    };
-
-    return cmocka_run_group_tests_name("ctl/top", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_small, test_record, test_sizes, test_more_nodes_than_room, test_sort_and_filter,
+          test_once_is_all, test_as_json, test_bandwidth, test_whole, test_help)

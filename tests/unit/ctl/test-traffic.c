@@ -101,12 +101,4 @@ static void test_nothing_to_count(void **state)
     bench_close(&b);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_by_node),
-        cmocka_unit_test(test_nothing_to_count),
-    };
-
-    return cmocka_run_group_tests_name("ctl/traffic", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_by_node, test_nothing_to_count)

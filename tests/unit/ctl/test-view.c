@@ -64,13 +64,4 @@ static void test_text(void **state)
     assert_memory_equal(text.text + 1990, "5,6,7,8,9,", 10);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_members),
-        cmocka_unit_test(test_getters),
-        cmocka_unit_test(test_text),
-    };
-
-    return cmocka_run_group_tests_name("ctl/view", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_members, test_getters, test_text)

@@ -132,13 +132,5 @@ static void test_text(void **state)
     assert_int_equal(assignments_parse(b, "journal\n", 8), -EINVAL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_members),  cmocka_unit_test(test_a_reused_number_inherits_nothing),
-        cmocka_unit_test(test_children), cmocka_unit_test(test_sweep),
-        cmocka_unit_test(test_limit),    cmocka_unit_test(test_text),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_members, test_a_reused_number_inherits_nothing, test_children, test_sweep,
+          test_limit, test_text)

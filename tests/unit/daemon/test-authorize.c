@@ -325,21 +325,7 @@ static void test_private_connections(void **state)
     assert_true(sd_bus_error_has_name(&error, NUMAPLACE_ERROR_NOT_PERMITTED));
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_root_may),
-        TEST(test_the_user_of_the_daemon_may),
-        TEST(test_whom_polkit_lets_may),
-        TEST(test_others_may_not),
-        TEST(test_the_error_of_a_granted_change_is_answered),
-        TEST(test_a_caller_that_is_gone_is_forgotten),
-        TEST(test_waiting_is_limited),
-        TEST(test_requests_end_with_the_connection),
-        TEST(test_private_connections),
-    };
-
-    return cmocka_run_group_tests_name("daemon/authorize", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, test_root_may, test_the_user_of_the_daemon_may, test_whom_polkit_lets_may,
+          test_others_may_not, test_the_error_of_a_granted_change_is_answered,
+          test_a_caller_that_is_gone_is_forgotten, test_waiting_is_limited,
+          test_requests_end_with_the_connection, test_private_connections)

@@ -189,19 +189,6 @@ static void test_reserved_cpus_that_do_not_exist(void **state)
     test_tree_remove(dir);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_every_key),
-        cmocka_unit_test(test_bad_values),
-        cmocka_unit_test(test_key_without_section),
-        cmocka_unit_test(test_unknown_is_a_warning),
-        cmocka_unit_test(test_twice_is_a_warning),
-        cmocka_unit_test(test_search_and_dropins),
-        cmocka_unit_test(test_no_file_is_fine_but_a_named_one_must_be),
-        cmocka_unit_test(test_reserved_cpus_that_do_not_exist),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_defaults, test_every_key, test_bad_values, test_key_without_section,
+          test_unknown_is_a_warning, test_twice_is_a_warning, test_search_and_dropins,
+          test_no_file_is_fine_but_a_named_one_must_be, test_reserved_cpus_that_do_not_exist)

@@ -34,11 +34,4 @@ static void test_hands(void **state)
     check(NULL, 0, TASK_HANDS_FREE);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hands),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_hands)

@@ -115,14 +115,4 @@ static void test_pieces(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_handshake),
-        cmocka_unit_test(test_handshake_without_end),
-        cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_pieces),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_handshake, test_handshake_without_end, test_lengths, test_pieces)

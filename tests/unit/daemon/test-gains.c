@@ -180,15 +180,5 @@ static void test_forgets(void **state)
     assert_false(gains_find(f->gains, id, &gain));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_before_and_after, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_window, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_first_home_and_second, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_released, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_forgets, setup, teardown),
-    };
-
-    return cmocka_run_group_tests_name("daemon/gains", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, test_before_and_after, test_window, test_first_home_and_second, test_released,
+          test_forgets)

@@ -190,14 +190,4 @@ static void test_day(void **state)
     assert_null(history_next(f->history, UINT64_MAX));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_look, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_changes, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_steps, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_day, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, test_look, test_changes, test_steps, test_day)

@@ -112,15 +112,5 @@ static void test_journal_is_recognised_by_its_inode(void **state)
     assert_int_equal(unsetenv("JOURNAL_STREAM"), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain_lines),
-        cmocka_unit_test(test_a_long_line_is_cut),
-        cmocka_unit_test(test_fields),
-        cmocka_unit_test(test_rate),
-        cmocka_unit_test(test_journal_is_recognised_by_its_inode),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_plain_lines, test_a_long_line_is_cut, test_fields, test_rate,
+          test_journal_is_recognised_by_its_inode)

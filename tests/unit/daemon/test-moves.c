@@ -241,8 +241,6 @@ static void test_forget_nodes(void **state)
     assert_int_equal(moves_last(f->moves), 1);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
-
 /* A release that left all threads as somebody else pinned them has no target. */
 static void test_left_as_pinned(void **state)
 {
@@ -260,20 +258,6 @@ static void test_left_as_pinned(void **state)
     assert_int_equal(hwloc_bitmap_weight(move->to), 4);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_empty),
-        TEST(test_order_and_names),
-        TEST(test_done_is_never_folded),
-        TEST(test_the_same_failure_is_counted),
-        TEST(test_the_ring_is_bounded),
-        TEST(test_outlives_the_world),
-        TEST(test_refusals_keep_the_last),
-        TEST(test_refusals_are_bounded),
-        TEST(test_forget_nodes),
-        TEST(test_left_as_pinned),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, test_empty, test_order_and_names, test_done_is_never_folded,
+          test_the_same_failure_is_counted, test_the_ring_is_bounded, test_outlives_the_world,
+          test_refusals_keep_the_last, test_refusals_are_bounded, test_forget_nodes, test_left_as_pinned)

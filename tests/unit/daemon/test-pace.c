@@ -368,32 +368,12 @@ static void test_watches_what_is_new(void **state)
     assert_int_equal(pace_slow_usec(&pace), PACE_WATCH_USEC);
 }
 
-#define TEST(function) cmocka_unit_test_setup(function, setup)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_first_tick_is_slow_and_due),
-        TEST(test_pressed_keeps_the_fast_tick),
-        TEST(test_full_only_when_seen_twice),
-        TEST(test_backs_off_doubling_to_two_seconds),
-        TEST(test_asleep_wakes_once_for_both_ticks),
-        TEST(test_members_are_looked_at_within_a_second),
-        TEST(test_running_keeps_the_slow_tick),
-        TEST(test_wake_goes_back_to_fast_but_not_below),
-        TEST(test_a_long_setting_is_not_backed_off_below),
-        TEST(test_cost_stretches_both_ticks_to_the_limit),
-        TEST(test_cost_lately),
-        TEST(test_stretch_is_bounded_and_ends),
-        TEST(test_savings),
-        TEST(test_no_limit_does_not_stretch),
-        TEST(test_property_share_stays_below_limit),
-        TEST(test_settings_take_effect_at_once),
-        TEST(test_now_makes_the_next_tick_slow),
-        TEST(test_may_discover),
-        TEST(test_watches_seldom_and_cheaply),
-        TEST(test_watches_what_is_new),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(setup, NULL, test_first_tick_is_slow_and_due, test_pressed_keeps_the_fast_tick,
+          test_full_only_when_seen_twice, test_backs_off_doubling_to_two_seconds,
+          test_asleep_wakes_once_for_both_ticks, test_members_are_looked_at_within_a_second,
+          test_running_keeps_the_slow_tick, test_wake_goes_back_to_fast_but_not_below,
+          test_a_long_setting_is_not_backed_off_below, test_cost_stretches_both_ticks_to_the_limit,
+          test_cost_lately, test_stretch_is_bounded_and_ends, test_savings, test_no_limit_does_not_stretch,
+          test_property_share_stays_below_limit, test_settings_take_effect_at_once,
+          test_now_makes_the_next_tick_slow, test_may_discover, test_watches_seldom_and_cheaply,
+          test_watches_what_is_new)

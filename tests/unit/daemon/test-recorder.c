@@ -48,12 +48,4 @@ static void test_exists(void **state)
     assert_int_equal(access(path, F_OK), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_no_stream, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_exists, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, test_no_stream, test_exists)

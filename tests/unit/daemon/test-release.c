@@ -57,12 +57,4 @@ static void test_workload_too_many(void **state)
     assert_int_equal(manager_release(&b.manager, "nosuch"), MANAGER_E_NO_SUCH_WORKLOAD);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_process_too_many),
-        cmocka_unit_test(test_workload_too_many),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_process_too_many, test_workload_too_many)

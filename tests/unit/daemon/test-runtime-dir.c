@@ -176,21 +176,6 @@ static void test_holder_is_gone(void **state)
     assert_int_equal(close(lock), 0);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_makes_and_reuses),
-        TEST(test_refuses_what_others_may_write),
-        TEST(test_refuses_a_link),
-        TEST(test_refuses_a_file_and_a_missing_parent),
-        TEST(test_one_lock),
-        TEST(test_find_makes_nothing),
-        TEST(test_lock_is_for_nobody_else),
-        TEST(test_one_on_the_host),
-        TEST(test_holder_is_gone),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, test_makes_and_reuses, test_refuses_what_others_may_write, test_refuses_a_link,
+          test_refuses_a_file_and_a_missing_parent, test_one_lock, test_find_makes_nothing,
+          test_lock_is_for_nobody_else, test_one_on_the_host, test_holder_is_gone)

@@ -146,13 +146,4 @@ static void test_not_there(void **state)
     assert_null(b.manager.stall->why);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_no_descriptors),
-        cmocka_unit_test(test_not_there),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_counts, test_no_descriptors, test_not_there)

@@ -49,13 +49,4 @@ static void test_sweep(void **state)
     assert_false(task_set_find(set, 200, 6));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_members),
-        cmocka_unit_test(test_a_reused_number_takes_the_place),
-        cmocka_unit_test(test_sweep),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_members, test_a_reused_number_takes_the_place, test_sweep)

@@ -44,12 +44,4 @@ static void test_local(void **state)
     hwloc_bitmap_free(active);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_third),
-        cmocka_unit_test(test_local),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_third, test_local)

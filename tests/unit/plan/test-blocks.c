@@ -440,14 +440,5 @@ static void test_owners(void **state)
     assert_int_equal(b.blocks.moves[b.blocks.n_moves - 1].start, HEAP + 20 * BLOCK);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two_stages), cmocka_unit_test(test_apart),   cmocka_unit_test(test_share),
-        cmocka_unit_test(test_ping_pong),  cmocka_unit_test(test_pages),   cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_busy),       cmocka_unit_test(test_regions), cmocka_unit_test(test_owners),
-        cmocka_unit_test(test_pairs),      cmocka_unit_test(test_balance),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_two_stages, test_apart, test_share, test_ping_pong, test_pages, test_refused,
+          test_busy, test_regions, test_owners, test_pairs, test_balance)

@@ -101,13 +101,4 @@ static void test_siblings_apart(void **state)
     assert_int_equal(buddies_largest(f.world, fixture_mask(&f, "0"), 2667), 3000);
 }
 
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sets),
-        cmocka_unit_test(test_largest),
-        cmocka_unit_test(test_siblings_apart),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_sets, test_largest, test_siblings_apart)

@@ -235,13 +235,4 @@ static void test_names(void **state)
     assert_string_equal(plan_outcome_name(PLAN_OUTCOME_INVALID), "invalid");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shape),   cmocka_unit_test(test_homes),  cmocka_unit_test(test_lends),
-        cmocka_unit_test(test_recalls), cmocka_unit_test(test_pushes), cmocka_unit_test(test_budget),
-        cmocka_unit_test(test_names),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_shape, test_homes, test_lends, test_recalls, test_pushes, test_budget, test_names)

@@ -246,20 +246,5 @@ static void test_bound_presses(void **state)
         assert_false(hwloc_bitmap_isset(group_of(&f, pid)->home_nodes, 0));
 }
 
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bound),
-        cmocka_unit_test(test_bound_once),
-        cmocka_unit_test(test_crowd),
-        cmocka_unit_test(test_crowd_apart),
-        cmocka_unit_test(test_cpuset),
-        cmocka_unit_test(test_cpuset_parts),
-        cmocka_unit_test(test_crowd_everywhere),
-        cmocka_unit_test(test_mean),
-        cmocka_unit_test(test_bound_elsewhere),
-        cmocka_unit_test(test_bound_presses),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_bound, test_bound_once, test_crowd, test_crowd_apart, test_cpuset,
+          test_cpuset_parts, test_crowd_everywhere, test_mean, test_bound_elsewhere, test_bound_presses)

@@ -462,16 +462,6 @@ static void test_guessed_memory(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_guessed_memory),  cmocka_unit_test(test_outgrown),
-        cmocka_unit_test(test_in_place),        cmocka_unit_test(test_crowded),
-        cmocka_unit_test(test_crowded_in_part), cmocka_unit_test(test_begun),
-        cmocka_unit_test(test_settled),         cmocka_unit_test(test_lies_apart),
-        cmocka_unit_test(test_need_not_wait),   cmocka_unit_test(test_needs_both),
-        cmocka_unit_test(test_uneven),          cmocka_unit_test(test_fresh),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_guessed_memory, test_outgrown, test_in_place, test_crowded, test_crowded_in_part,
+          test_begun, test_settled, test_lies_apart, test_need_not_wait, test_needs_both, test_uneven,
+          test_fresh)

@@ -159,12 +159,4 @@ static void test_says_nothing(void **state)
     assert_int_equal(f.plan.n_refused[PLAN_REASON_TO_AND_FRO], 0);
 }
 
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_beside),   cmocka_unit_test(test_switched),     cmocka_unit_test(test_starves),
-        cmocka_unit_test(test_says_why), cmocka_unit_test(test_says_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_beside, test_switched, test_starves, test_says_why, test_says_nothing)

@@ -83,12 +83,4 @@ static void test_beside_others(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_loans),
-        cmocka_unit_test(test_beside_others),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_loans, test_beside_others)

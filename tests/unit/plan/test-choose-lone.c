@@ -171,13 +171,5 @@ static void test_single_programs(void **state)
     }
 }
 
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pool_of_ones),    cmocka_unit_test(test_unknown_stays),
-        cmocka_unit_test(test_in_vain),         cmocka_unit_test(test_young_in_vain),
-        cmocka_unit_test(test_single_programs),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_pool_of_ones, test_unknown_stays, test_in_vain, test_young_in_vain,
+          test_single_programs)

@@ -55,12 +55,4 @@ static void test_never_placed(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_others),
-        cmocka_unit_test(test_never_placed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_others, test_never_placed)

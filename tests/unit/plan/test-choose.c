@@ -494,26 +494,6 @@ static void test_hysteresis(void **state)
     assert_in_range(n_moves, 0, 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_home),
-        cmocka_unit_test(test_wide_and_back),
-        cmocka_unit_test(test_spread_and_compress),
-        cmocka_unit_test(test_expected_and_idle),
-        cmocka_unit_test(test_young),
-        cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_exchange),
-        cmocka_unit_test(test_just_come),
-        cmocka_unit_test(test_half_exchange),
-        cmocka_unit_test(test_revert),
-        cmocka_unit_test(test_restless),
-        cmocka_unit_test(test_jvm),
-        cmocka_unit_test(test_flip),
-        cmocka_unit_test(test_retry),
-        cmocka_unit_test(test_hysteresis),
-    };
-
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_first_home, test_wide_and_back, test_spread_and_compress, test_expected_and_idle,
+          test_young, test_bounds, test_exchange, test_just_come, test_half_exchange, test_revert,
+          test_restless, test_jvm, test_flip, test_retry, test_hysteresis)

@@ -118,12 +118,4 @@ static void test_s_feed(void **state)
     assert_true(converge_window_bytes(512 * MEGABYTE, strength) > 250 * MEGABYTE);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_strength), cmocka_unit_test(test_touches), cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_freeze),   cmocka_unit_test(test_s_feed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_strength, test_touches, test_windows, test_freeze, test_s_feed)

@@ -152,12 +152,4 @@ static void test_pinned_to_two(void **state)
     assert_true(follow_holds(f.world, f.policies, world_process(f.world, 10)));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_few_of_many),   cmocka_unit_test(test_holds), cmocka_unit_test(test_pinned),
-        cmocka_unit_test(test_pinned_to_two), cmocka_unit_test(test_bound),
-    };
-
-    return cmocka_run_group_tests_name("plan/follow-pins", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_few_of_many, test_holds, test_pinned, test_pinned_to_two, test_bound)

@@ -475,27 +475,6 @@ static void test_check(void **state)
     ASSERT_BROKEN(f.plan.actions[1].subject.tid = 10, f.plan.actions[1].subject.tid = 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grown),
-        cmocka_unit_test(test_follows),
-        cmocka_unit_test(test_never_inside_the_home),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_little),
-        cmocka_unit_test(test_use_awaited),
-        cmocka_unit_test(test_beside),
-        cmocka_unit_test(test_help),
-        cmocka_unit_test(test_headroom),
-        cmocka_unit_test(test_bandwidth),
-        cmocka_unit_test(test_headroom_is_shared),
-        cmocka_unit_test(test_rate),
-        cmocka_unit_test(test_pauses),
-        cmocka_unit_test(test_ping_pong),
-        cmocka_unit_test(test_home_stays),
-        cmocka_unit_test(test_not_taken),
-        cmocka_unit_test(test_check),
-    };
-
-    return cmocka_run_group_tests_name("plan/follow", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_grown, test_follows, test_never_inside_the_home, test_refusals, test_little,
+          test_use_awaited, test_beside, test_help, test_headroom, test_bandwidth, test_headroom_is_shared,
+          test_rate, test_pauses, test_ping_pong, test_home_stays, test_not_taken, test_check)

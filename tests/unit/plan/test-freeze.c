@@ -241,15 +241,5 @@ static void test_bound(void **state)
     fixture_assert_settled(&f, true);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_freeze_and_thaw), cmocka_unit_test(test_not_frozen),
-        cmocka_unit_test(test_shares_cores),    cmocka_unit_test(test_cpuset_parts),
-        cmocka_unit_test(test_no_eviction),     cmocka_unit_test(test_eviction_by_frozen),
-        cmocka_unit_test(test_outgrown),        cmocka_unit_test(test_bound),
-    };
-
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_freeze_and_thaw, test_not_frozen, test_shares_cores, test_cpuset_parts,
+          test_no_eviction, test_eviction_by_frozen, test_outgrown, test_bound)

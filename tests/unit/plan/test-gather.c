@@ -316,15 +316,5 @@ static void test_not_back(void **state)
     }
 }
 
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_not_noted),  cmocka_unit_test(test_slower_twice),
-        cmocka_unit_test(test_trial),      cmocka_unit_test(test_compared),
-        cmocka_unit_test(test_long_trial), cmocka_unit_test(test_plan),
-        cmocka_unit_test(test_two),        cmocka_unit_test(test_most),
-        cmocka_unit_test(test_not_back),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_not_noted, test_slower_twice, test_trial, test_compared, test_long_trial,
+          test_plan, test_two, test_most, test_not_back)

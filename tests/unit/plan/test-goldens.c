@@ -95,11 +95,4 @@ static void test_goldens(void **state)
         check_scenario(scenarios[i]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_goldens),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_goldens)

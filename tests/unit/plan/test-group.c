@@ -142,14 +142,4 @@ static void test_reassigned(void **state)
     fixture_assert_settled(&f, true);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_group_by),
-        cmocka_unit_test(test_modes),
-        cmocka_unit_test(test_reload),
-        cmocka_unit_test(test_reassigned),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_group_by, test_modes, test_reload, test_reassigned)

@@ -199,12 +199,4 @@ static void test_relapses(void **state)
     assert_in_range(recalls, 4, 60);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cooldown), cmocka_unit_test(test_bucket), cmocka_unit_test(test_bucket_windows),
-        cmocka_unit_test(test_caps),     cmocka_unit_test(test_s_hyst), cmocka_unit_test(test_relapses),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_cooldown, test_bucket, test_bucket_windows, test_caps, test_s_hyst, test_relapses)

@@ -374,24 +374,6 @@ static void test_budget(void **state)
     fixture_assert_settled(&f, true);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fixed),
-        cmocka_unit_test(test_met_now),
-        cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_observe_and_pause),
-        cmocka_unit_test(test_hands),
-        cmocka_unit_test(test_foreign_at_home),
-        cmocka_unit_test(test_override),
-        cmocka_unit_test(test_nodes_change),
-        cmocka_unit_test(test_release_policy_gone),
-        cmocka_unit_test(test_release_mode_changed),
-        cmocka_unit_test(test_release_home_gone),
-        cmocka_unit_test(test_release_repinned),
-        cmocka_unit_test(test_budget),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_fixed, test_met_now, test_cut, test_refused, test_observe_and_pause, test_hands,
+          test_foreign_at_home, test_override, test_nodes_change, test_release_policy_gone,
+          test_release_mode_changed, test_release_home_gone, test_release_repinned, test_budget)

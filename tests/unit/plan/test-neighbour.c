@@ -55,13 +55,4 @@ static void test_moved_young(void **state)
     fixture_assert_settled(&f, true);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fixed_neighbour),
-        cmocka_unit_test(test_moved_young),
-    };
-
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_fixed_neighbour, test_moved_young)

@@ -77,13 +77,4 @@ static void test_bounds(void **state)
     assert_int_equal(f.plan.n_overloaded, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_s_ovl),
-        cmocka_unit_test(test_idle_needs_two_ticks),
-        cmocka_unit_test(test_bounds),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_s_ovl, test_idle_needs_two_ticks, test_bounds)

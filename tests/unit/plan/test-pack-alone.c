@@ -167,12 +167,4 @@ static void test_pressed(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alone), cmocka_unit_test(test_few),     cmocka_unit_test(test_sorted),
-        cmocka_unit_test(test_whole), cmocka_unit_test(test_pressed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_alone, test_few, test_sorted, test_whole, test_pressed)

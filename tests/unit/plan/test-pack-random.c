@@ -262,13 +262,4 @@ static void test_renaming(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_near_optimum),
-        cmocka_unit_test(test_stable),
-        cmocka_unit_test(test_renaming),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_near_optimum, test_stable, test_renaming)

@@ -545,26 +545,6 @@ static void test_pairs(void **state)
     assert_stable(&in);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_spreading),
-        cmocka_unit_test(test_fork_groups),
-        cmocka_unit_test(test_siblings),
-        cmocka_unit_test(test_squeezed),
-        cmocka_unit_test(test_squeezed_anyway),
-        cmocka_unit_test(test_pauses),
-        cmocka_unit_test(test_pool),
-        cmocka_unit_test(test_full_by_chance),
-        cmocka_unit_test(test_siblings_of_many),
-        cmocka_unit_test(test_half_a_cpu),
-        cmocka_unit_test(test_jvm),
-        cmocka_unit_test(test_flip),
-        cmocka_unit_test(test_nearness),
-        cmocka_unit_test(test_preferred),
-        cmocka_unit_test(test_swap),
-        cmocka_unit_test(test_pairs),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_spreading, test_fork_groups, test_siblings, test_squeezed, test_squeezed_anyway,
+          test_pauses, test_pool, test_full_by_chance, test_siblings_of_many, test_half_a_cpu, test_jvm,
+          test_flip, test_nearness, test_preferred, test_swap, test_pairs)

@@ -532,19 +532,6 @@ static void test_size(void **state)
     assert_in_range(half.crowd, whole.crowd * 999 / 1000, whole.crowd * 1001 / 1000);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_waiting),        cmocka_unit_test(test_size),
-        cmocka_unit_test(test_cpusets),        cmocka_unit_test(test_noise),
-        cmocka_unit_test(test_terms),          cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_pull),           cmocka_unit_test(test_pours),
-        cmocka_unit_test(test_follows_memory), cmocka_unit_test(test_near_nodes),
-        cmocka_unit_test(test_smaller_set),    cmocka_unit_test(test_feasible_first),
-        cmocka_unit_test(test_full_machine),   cmocka_unit_test(test_headroom),
-        cmocka_unit_test(test_stays),          cmocka_unit_test(test_across_halves),
-        cmocka_unit_test(test_hysteresis),     cmocka_unit_test(test_errors),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_waiting, test_size, test_cpusets, test_noise, test_terms, test_parts, test_pull,
+          test_pours, test_follows_memory, test_near_nodes, test_smaller_set, test_feasible_first,
+          test_full_machine, test_headroom, test_stays, test_across_halves, test_hysteresis, test_errors)

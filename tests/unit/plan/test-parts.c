@@ -102,13 +102,4 @@ static void test_release(void **state)
     assert_null(f.world->groups[0].home);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_home),
-        cmocka_unit_test(test_not_begun),
-        cmocka_unit_test(test_release),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_home, test_not_begun, test_release)

@@ -225,13 +225,4 @@ static void test_sequences(void **state)
     assert_in_range(n_lends, 100, UINT64_MAX);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_worlds),
-        cmocka_unit_test(test_renaming),
-        cmocka_unit_test(test_sequences),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_worlds, test_renaming, test_sequences)

@@ -213,15 +213,5 @@ static void test_stays(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_s_push),     cmocka_unit_test(test_busy_cores),
-        cmocka_unit_test(test_idle_cpus),  cmocka_unit_test(test_stays),
-        cmocka_unit_test(test_idle_core),  cmocka_unit_test(test_push_fails),
-        cmocka_unit_test(test_not_pushed), cmocka_unit_test(test_in_the_way),
-    };
-
-    cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_s_push, test_busy_cores, test_idle_cpus, test_stays, test_idle_core,
+          test_push_fails, test_not_pushed, test_in_the_way)

@@ -366,17 +366,6 @@ static void test_two_ticks(void **state)
         }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_owner_waits),    cmocka_unit_test(test_daemon_in_between),
-        cmocka_unit_test(test_waited_on_loan), cmocka_unit_test(test_not_the_owner),
-        cmocka_unit_test(test_lease_ended),    cmocka_unit_test(test_asleep),
-        cmocka_unit_test(test_room_at_home),   cmocka_unit_test(test_farthest_first),
-        cmocka_unit_test(test_cpu_gone),       cmocka_unit_test(test_paused),
-        cmocka_unit_test(test_home_changed),   cmocka_unit_test(test_release),
-        cmocka_unit_test(test_hands),          cmocka_unit_test(test_two_ticks),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_owner_waits, test_daemon_in_between, test_waited_on_loan, test_not_the_owner,
+          test_lease_ended, test_asleep, test_room_at_home, test_farthest_first, test_cpu_gone, test_paused,
+          test_home_changed, test_release, test_hands, test_two_ticks)

@@ -194,13 +194,4 @@ static void test_order_of_filling(void **state)
     fixture_done(&g);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_searches_bounded),
-        cmocka_unit_test(test_searches_go_round),
-        cmocka_unit_test(test_order_of_filling),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_searches_bounded, test_searches_go_round, test_order_of_filling)

@@ -117,13 +117,4 @@ static void test_s_settle(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_range),
-        cmocka_unit_test(test_adapt),
-        cmocka_unit_test(test_s_settle),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_range, test_adapt, test_s_settle)

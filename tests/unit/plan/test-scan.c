@@ -442,16 +442,5 @@ static void test_random(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),         cmocka_unit_test(test_order),
-        cmocka_unit_test(test_guard_of_file), cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_virtual),       cmocka_unit_test(test_forced),
-        cmocka_unit_test(test_forced_large),  cmocka_unit_test(test_filter),
-        cmocka_unit_test(test_changes),       cmocka_unit_test(test_vma),
-        cmocka_unit_test(test_random),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_names, test_order, test_guard_of_file, test_windows, test_virtual, test_forced,
+          test_forced_large, test_filter, test_changes, test_vma, test_random)

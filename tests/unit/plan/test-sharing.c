@@ -407,22 +407,6 @@ static void test_parts_not(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_s_grp),
-        cmocka_unit_test(test_chain),
-        cmocka_unit_test(test_within_workload),
-        cmocka_unit_test(test_goes_on),
-        cmocka_unit_test(test_join_and_split),
-        cmocka_unit_test(test_random),
-        cmocka_unit_test(test_auto),
-        cmocka_unit_test(test_auto_named),
-        cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_newcomers),
-        cmocka_unit_test(test_parts_of_two),
-        cmocka_unit_test(test_parts_not),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_s_grp, test_chain, test_within_workload, test_goes_on, test_join_and_split,
+          test_random, test_auto, test_auto_named, test_parts, test_newcomers, test_parts_of_two,
+          test_parts_not)

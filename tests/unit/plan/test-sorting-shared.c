@@ -349,22 +349,7 @@ static void test_few_refused(void **state)
     done(&b);
 }
 
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_striped),
-        cmocka_unit_test(test_striped_for_free_threads),
-        cmocka_unit_test(test_not_striped_on_one),
-        cmocka_unit_test(test_not_striped_for_buddies),
-        cmocka_unit_test(test_not_striped_for_few),
-        cmocka_unit_test(test_few_on_two_nodes),
-        cmocka_unit_test(test_few_refused),
-        cmocka_unit_test(test_striped_past_a_round),
-        cmocka_unit_test(test_striped_with_the_others),
-        cmocka_unit_test(test_not_striped_too_soon),
-        cmocka_unit_test(test_striped_beside_what_is_alone),
-        cmocka_unit_test(test_striped_in_vain),
-    };
-
-    return cmocka_run_group_tests_name("plan/sorting", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_striped, test_striped_for_free_threads, test_not_striped_on_one,
+          test_not_striped_for_buddies, test_not_striped_for_few, test_few_on_two_nodes, test_few_refused,
+          test_striped_past_a_round, test_striped_with_the_others, test_not_striped_too_soon,
+          test_striped_beside_what_is_alone, test_striped_in_vain)

@@ -297,15 +297,5 @@ static void test_before_home(void **state)
     }
 }
 
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_own),         cmocka_unit_test(test_apart),
-        cmocka_unit_test(test_rest),        cmocka_unit_test(test_back),
-        cmocka_unit_test(test_refused),     cmocka_unit_test(test_both_ways),
-        cmocka_unit_test(test_foreign),     cmocka_unit_test(test_own_of_free_threads),
-        cmocka_unit_test(test_before_home),
-    };
-
-    return cmocka_run_group_tests_name("plan/sorting", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_own, test_apart, test_rest, test_back, test_refused, test_both_ways, test_foreign,
+          test_own_of_free_threads, test_before_home)

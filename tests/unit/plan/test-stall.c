@@ -406,18 +406,6 @@ static void test_largest_traffic(void **state)
     assert_int_equal(cost.starved, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_estimate),        cmocka_unit_test(test_discount),
-        cmocka_unit_test(test_counted),         cmocka_unit_test(test_choice),
-        cmocka_unit_test(test_threads),         cmocka_unit_test(test_costs),
-        cmocka_unit_test(test_decides),         cmocka_unit_test(test_sorted),
-        cmocka_unit_test(test_sleepers),        cmocka_unit_test(test_full_node),
-        cmocka_unit_test(test_starved),         cmocka_unit_test(test_others_move),
-        cmocka_unit_test(test_forgotten),       cmocka_unit_test(test_unknown_bandwidth),
-        cmocka_unit_test(test_largest_traffic),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_estimate, test_discount, test_counted, test_choice, test_threads, test_costs,
+          test_decides, test_sorted, test_sleepers, test_full_node, test_starved, test_others_move,
+          test_forgotten, test_unknown_bandwidth, test_largest_traffic)

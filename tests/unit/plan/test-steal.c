@@ -491,19 +491,7 @@ static void test_outcomes(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_s_steal2),       cmocka_unit_test(test_s_veto),
-        cmocka_unit_test(test_veto_resets),    cmocka_unit_test(test_wish),
-        cmocka_unit_test(test_action),         cmocka_unit_test(test_nearest),
-        cmocka_unit_test(test_node_limit),     cmocka_unit_test(test_max_distance),
-        cmocka_unit_test(test_cpuset),         cmocka_unit_test(test_not_considered),
-        cmocka_unit_test(test_no_home),        cmocka_unit_test(test_nothing_to_borrow),
-        cmocka_unit_test(test_idle_too_short), cmocka_unit_test(test_residency),
-        cmocka_unit_test(test_backoff),        cmocka_unit_test(test_owners_who_wait),
-        cmocka_unit_test(test_outcomes),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_s_steal2, test_s_veto, test_veto_resets, test_wish, test_action, test_nearest,
+          test_node_limit, test_max_distance, test_cpuset, test_not_considered, test_no_home,
+          test_nothing_to_borrow, test_idle_too_short, test_residency, test_backoff, test_owners_who_wait,
+          test_outcomes)

@@ -383,19 +383,5 @@ static void test_check(void **state)
     ASSERT_BROKEN(f.world->groups[0].roams = false, f.world->groups[0].roams = true);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_interleave),
-        cmocka_unit_test(test_home_changes),
-        cmocka_unit_test(test_roams),
-        cmocka_unit_test(test_again),
-        cmocka_unit_test(test_uneven_by_address),
-        cmocka_unit_test(test_even_out),
-        cmocka_unit_test(test_even_out_guards),
-        cmocka_unit_test(test_even_out_by_process),
-        cmocka_unit_test(test_check),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_interleave, test_home_changes, test_roams, test_again, test_uneven_by_address,
+          test_even_out, test_even_out_guards, test_even_out_by_process, test_check)

@@ -563,20 +563,7 @@ static void test_text(void **state)
     assert_non_null(strstr(text, "\nthread pid=10 tid=11 node=8\nthread pid=10 tid=12 node=-1\n"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unknown),        cmocka_unit_test(test_asked),
-        cmocka_unit_test(test_caches_fill),    cmocka_unit_test(test_start),
-        cmocka_unit_test(test_flip),           cmocka_unit_test(test_moving),
-        cmocka_unit_test(test_little),         cmocka_unit_test(test_others),
-        cmocka_unit_test(test_pausing),        cmocka_unit_test(test_home_grows),
-        cmocka_unit_test(test_pool),           cmocka_unit_test(test_pool_by_progress),
-        cmocka_unit_test(test_beside_others),  cmocka_unit_test(test_stays_beside_its_own),
-        cmocka_unit_test(test_mostly_private), cmocka_unit_test(test_one_too_many),
-        cmocka_unit_test(test_shares),         cmocka_unit_test(test_no_chain),
-        cmocka_unit_test(test_lend),           cmocka_unit_test(test_text),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_unknown, test_asked, test_caches_fill, test_start, test_flip, test_moving,
+          test_little, test_others, test_pausing, test_home_grows, test_pool, test_pool_by_progress,
+          test_beside_others, test_stays_beside_its_own, test_mostly_private, test_one_too_many, test_shares,
+          test_no_chain, test_lend, test_text)

@@ -371,23 +371,6 @@ static void test_set_by_chance(void **state)
         assert_int_equal(fixture_find(&f, 10, tid)->home_node.i, -1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_buddies),
-        cmocka_unit_test(test_all_share),
-        cmocka_unit_test(test_full_machine),
-        cmocka_unit_test(test_keeps_full),
-        cmocka_unit_test(test_known_for_a_while),
-        cmocka_unit_test(test_pair_with_little_shared),
-        cmocka_unit_test(test_chain),
-        cmocka_unit_test(test_set_of_four),
-        cmocka_unit_test(test_divided),
-        cmocka_unit_test(test_divided_over_near_nodes),
-        cmocka_unit_test(test_spills),
-        cmocka_unit_test(test_few_need_not_be_together),
-        cmocka_unit_test(test_set_by_chance),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_buddies, test_all_share, test_full_machine, test_keeps_full,
+          test_known_for_a_while, test_pair_with_little_shared, test_chain, test_set_of_four, test_divided,
+          test_divided_over_near_nodes, test_spills, test_few_need_not_be_together, test_set_by_chance)

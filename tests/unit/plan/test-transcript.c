@@ -360,14 +360,5 @@ static void test_unknown_rule(void **state)
     free(t.text);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_worlds),      cmocka_unit_test(test_by_use),
-        cmocka_unit_test(test_no_policies), cmocka_unit_test(test_policies_gone),
-        cmocka_unit_test(test_all_rules),   cmocka_unit_test(test_unknown_rule),
-        cmocka_unit_test(test_changed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_worlds, test_by_use, test_no_policies, test_policies_gone, test_all_rules,
+          test_unknown_rule, test_changed)

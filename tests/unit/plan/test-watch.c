@@ -283,17 +283,5 @@ static void test_everywhere(void **state)
     assert_non_null(world_task_by_tid(world, PID, MAIN)->use);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_first, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_asked, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_everywhere, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_forgotten, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_pace, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_news, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_failed, setup, teardown),
-    };
-
-    return cmocka_run_group_tests_name("plan/watch", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, test_first, test_asked, test_everywhere, test_forgotten, test_pace, test_news,
+          test_failed)

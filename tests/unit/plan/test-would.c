@@ -307,13 +307,5 @@ static void test_as_acting(void **state)
     assert_true(n_actions > N_SEEDS);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_goes_on), cmocka_unit_test(test_repinned),  cmocka_unit_test(test_comes_true),
-        cmocka_unit_test(test_beside),  cmocka_unit_test(test_nobody),    cmocka_unit_test(test_local),
-        cmocka_unit_test(test_gain),    cmocka_unit_test(test_as_acting),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_goes_on, test_repinned, test_comes_true, test_beside, test_nobody, test_local,
+          test_gain, test_as_acting)

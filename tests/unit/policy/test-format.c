@@ -250,12 +250,4 @@ static void test_text(void **state)
     assert_string_equal(printed, expected);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_text),
-    };
-
-    return cmocka_run_group_tests_name("policy/format", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_round_trip, test_text)

@@ -224,23 +224,6 @@ static void test_load_file(void **state)
     assert_int_equal(report.n_errors, 1);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, conf_tree_setup, conf_tree_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_nothing),
-        TEST(test_precedence),
-        TEST(test_dropins),
-        TEST(test_dropin_contradiction),
-        TEST(test_dropin_without_section),
-        TEST(test_all_errors_at_once),
-        TEST(test_bad_files),
-        TEST(test_good_odd_files),
-        TEST(test_bad_names),
-        TEST(test_too_many),
-        TEST(test_load_file),
-    };
-
-    return cmocka_run_group_tests_name("policy/load", tests, NULL, NULL);
-}
+TEST_MAIN(conf_tree_setup, conf_tree_teardown, test_nothing, test_precedence, test_dropins,
+          test_dropin_contradiction, test_dropin_without_section, test_all_errors_at_once, test_bad_files,
+          test_good_odd_files, test_bad_names, test_too_many, test_load_file)

@@ -283,23 +283,6 @@ static void test_set_of_same_names(void **state)
     assert_null(policy_free(NULL));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_escapes),
-        cmocka_unit_test(test_logic),
-        cmocka_unit_test(test_negation),
-        cmocka_unit_test(test_user),
-        cmocka_unit_test(test_environment),
-        cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_later),
-        cmocka_unit_test(test_section_index),
-        cmocka_unit_test(test_set_order),
-        cmocka_unit_test(test_set_empty),
-        cmocka_unit_test(test_set_wants),
-        cmocka_unit_test(test_set_of_same_names),
-    };
-
-    return cmocka_run_group_tests_name("policy/match", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_keys, test_escapes, test_logic, test_negation, test_user, test_environment,
+          test_unknown, test_later, test_section_index, test_set_order, test_set_empty, test_set_wants,
+          test_set_of_same_names)

@@ -565,34 +565,8 @@ static void test_table(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_all_keys),
-        cmocka_unit_test(test_match_values),
-        cmocka_unit_test(test_match_sections),
-        cmocka_unit_test(test_match_dropped),
-        cmocka_unit_test(test_long_comm),
-        cmocka_unit_test(test_paths),
-        cmocka_unit_test(test_units),
-        cmocka_unit_test(test_bad_match_values),
-        cmocka_unit_test(test_too_many_values),
-        cmocka_unit_test(test_too_many_matches),
-        cmocka_unit_test(test_settings),
-        cmocka_unit_test(test_burst),
-        cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_mistyped_sections),
-        cmocka_unit_test(test_open_brackets),
-        cmocka_unit_test(test_block_size),
-        cmocka_unit_test(test_bad_values),
-        cmocka_unit_test(test_contradictions),
-        cmocka_unit_test(test_nodes_of_the_machine),
-        cmocka_unit_test(test_not_a_policy),
-        cmocka_unit_test(test_description),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_table),
-    };
-
-    return cmocka_run_group_tests_name("policy/parse", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_defaults, test_all_keys, test_match_values, test_match_sections,
+          test_match_dropped, test_long_comm, test_paths, test_units, test_bad_match_values,
+          test_too_many_values, test_too_many_matches, test_settings, test_burst, test_unknown,
+          test_mistyped_sections, test_open_brackets, test_block_size, test_bad_values, test_contradictions,
+          test_nodes_of_the_machine, test_not_a_policy, test_description, test_names, test_table)

@@ -146,12 +146,4 @@ static void test_of_node(void **state)
     bench_close(&b);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_domains),
-        cmocka_unit_test(test_of_node),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_domains, test_of_node)

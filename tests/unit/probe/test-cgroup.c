@@ -176,13 +176,5 @@ static void test_mounts(void **state)
         assert_int_equal(cpusets_parse_mount(rows[i].line), rows[i].r);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parse),         cmocka_unit_test(test_parse_bad), cmocka_unit_test(test_unit),
-        cmocka_unit_test(test_unit_too_long), cmocka_unit_test(test_layout),    cmocka_unit_test(test_cpuset),
-        cmocka_unit_test(test_mounts),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_parse, test_parse_bad, test_unit, test_unit_too_long, test_layout, test_cpuset,
+          test_mounts)

@@ -74,12 +74,4 @@ static void test_no_misses(void **state)
     assert_int_equal(counting_n_threads(counting), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_several),
-        cmocka_unit_test(test_no_misses),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_several, test_no_misses)

@@ -112,13 +112,5 @@ static void test_counter_goes_back(void **state)
     assert_int_equal(cpu_busy_update(&busy, 400 * MSEC, 1040, STEP), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parse),          cmocka_unit_test(test_parse_bad),
-        cmocka_unit_test(test_idle_is_zero),   cmocka_unit_test(test_busy_adds_up),
-        cmocka_unit_test(test_worked_example), cmocka_unit_test(test_counter_goes_back),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_parse, test_parse_bad, test_idle_is_zero, test_busy_adds_up, test_worked_example,
+          test_counter_goes_back)

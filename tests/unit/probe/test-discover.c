@@ -546,30 +546,8 @@ static void test_listed_when_somebody_began(void **state)
     assert_int_equal(b.world->n_processes, 2);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_asked_once),
-        cmocka_unit_test(test_identity_changes),
-        cmocka_unit_test(test_met_before_exec),
-        cmocka_unit_test(test_long_before_exec),
-        cmocka_unit_test(test_wants),
-        cmocka_unit_test(test_pid_is_reused),
-        cmocka_unit_test(test_ignored_pid_is_reused),
-        cmocka_unit_test(test_threads_come_and_go),
-        cmocka_unit_test(test_tid_is_reused),
-        cmocka_unit_test(test_dismissed),
-        cmocka_unit_test(test_process_numbers),
-        cmocka_unit_test(test_hotplug),
-        cmocka_unit_test(test_own_cpuset_changes),
-        cmocka_unit_test(test_cpus_change_before_a_new_probe),
-        cmocka_unit_test(test_world_is_replaced),
-        cmocka_unit_test(test_no_growth),
-        cmocka_unit_test(test_newcomers),
-        cmocka_unit_test(test_born),
-        cmocka_unit_test(test_lists_of_cpus_stay_open),
-        cmocka_unit_test(test_listed_when_somebody_began),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_asked_once, test_identity_changes, test_met_before_exec, test_long_before_exec,
+          test_wants, test_pid_is_reused, test_ignored_pid_is_reused, test_threads_come_and_go,
+          test_tid_is_reused, test_dismissed, test_process_numbers, test_hotplug, test_own_cpuset_changes,
+          test_cpus_change_before_a_new_probe, test_world_is_replaced, test_no_growth, test_newcomers,
+          test_born, test_lists_of_cpus_stay_open, test_listed_when_somebody_began)

@@ -301,18 +301,5 @@ static void test_limit(void **state)
     assert_int_equal(add(999), -E2BIG);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_rounds, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_period, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_moved, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_over, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_hangs, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_user_hangs, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_marks, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_limit, setup, teardown),
-    };
-
-    return cmocka_run_group_tests_name("probe/evidence-crew", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, test_rounds, test_period, test_moved, test_over, test_hangs, test_user_hangs,
+          test_marks, test_limit)

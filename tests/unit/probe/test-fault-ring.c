@@ -160,14 +160,4 @@ static void test_bad(void **state)
     expect_bad();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_samples, setup),
-        cmocka_unit_test_setup(test_wraps, setup),
-        cmocka_unit_test_setup(test_full, setup),
-        cmocka_unit_test_setup(test_bad, setup),
-    };
-
-    return cmocka_run_group_tests_name("probe/fault-ring", tests, NULL, NULL);
-}
+TEST_MAIN(setup, NULL, test_samples, test_wraps, test_full, test_bad)

@@ -16,11 +16,4 @@ static void test_rest(void **state)
     assert_true(hint_pace_rest_usec(UINT64_MAX, 0) >= hint_pace_rest_usec(1000000, 0));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rest),
-    };
-
-    return cmocka_run_group_tests_name("probe/hint-pace", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_rest)

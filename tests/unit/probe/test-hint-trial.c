@@ -126,14 +126,4 @@ static void test_short_read(void **state)
     assert_int_equal(trial.error, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parent_is_killed),
-        cmocka_unit_test(test_parent_is_gone),
-        cmocka_unit_test(test_outcome),
-        cmocka_unit_test(test_short_read),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_parent_is_killed, test_parent_is_gone, test_outcome, test_short_read)

@@ -190,14 +190,5 @@ static void test_masks(void **state)
     assert_int_equal(bench_task(&b, 100, 148)->hands, TASK_HANDS_REPINNED);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_discovery),       cmocka_unit_test(test_change_between),
-        cmocka_unit_test(test_end_between),     cmocka_unit_test(test_two),
-        cmocka_unit_test(test_limit),           cmocka_unit_test(test_sampling),
-        cmocka_unit_test(test_sampling_unkept), cmocka_unit_test(test_masks),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_discovery, test_change_between, test_end_between, test_two, test_limit,
+          test_sampling, test_sampling_unkept, test_masks)

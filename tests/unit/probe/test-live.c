@@ -171,14 +171,4 @@ static void test_children_leave_nothing(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exit),
-        cmocka_unit_test(test_repinned),
-        cmocka_unit_test(test_never_taken),
-        cmocka_unit_test(test_children_leave_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_exit, test_repinned, test_never_taken, test_children_leave_nothing)

@@ -394,28 +394,8 @@ static void test_unreadable(void **state)
     assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FREE);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_foreign),
-        cmocka_unit_test(test_newcomers),
-        cmocka_unit_test(test_mask_after_cpuset_and_newcomers),
-        cmocka_unit_test(test_repinned),
-        cmocka_unit_test(test_repinned_wide),
-        cmocka_unit_test(test_reset_by_old_kernel),
-        cmocka_unit_test(test_cpu_was_away),
-        cmocka_unit_test(test_cpuset_changes),
-        cmocka_unit_test(test_mask_after_cpuset),
-        cmocka_unit_test(test_mask_before_cpuset),
-        cmocka_unit_test(test_denied_until_cpuset_changes),
-        cmocka_unit_test(test_cgroup_changes),
-        cmocka_unit_test(test_cpus_change),
-        cmocka_unit_test(test_inherited),
-        cmocka_unit_test(test_inherited_by_child),
-        cmocka_unit_test(test_inherited_with_lent_cpu),
-        cmocka_unit_test(test_inherited_from_a_node),
-        cmocka_unit_test(test_unreadable),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_foreign, test_newcomers, test_mask_after_cpuset_and_newcomers, test_repinned,
+          test_repinned_wide, test_reset_by_old_kernel, test_cpu_was_away, test_cpuset_changes,
+          test_mask_after_cpuset, test_mask_before_cpuset, test_denied_until_cpuset_changes,
+          test_cgroup_changes, test_cpus_change, test_inherited, test_inherited_by_child,
+          test_inherited_with_lent_cpu, test_inherited_from_a_node, test_unreadable)

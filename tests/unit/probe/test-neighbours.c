@@ -147,17 +147,5 @@ static void test_long_list(void **state)
     assert_int_equal(strncmp(found.of[NEIGHBOUR_ISOLATED].detail, list, NEIGHBOUR_DETAIL_SIZE - 4), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_none),
-        cmocka_unit_test(test_files),
-        cmocka_unit_test(test_name_of_the_scheduler),
-        cmocka_unit_test(test_caches),
-        cmocka_unit_test(test_daemons),
-        cmocka_unit_test(test_bad),
-        cmocka_unit_test(test_long_list),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_none, test_files, test_name_of_the_scheduler, test_caches, test_daemons, test_bad,
+          test_long_list)

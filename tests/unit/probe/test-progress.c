@@ -117,13 +117,4 @@ static void test_why_not(void **state)
     assert_int_equal(n_open(), before);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_no_misses),
-        cmocka_unit_test(test_why_not),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_counts, test_no_misses, test_why_not)

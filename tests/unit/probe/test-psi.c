@@ -81,14 +81,4 @@ static void test_trigger(void **state)
     assert_int_equal(psi_trigger(root_fd, "proc/pressure/none", 500000, 2000000), -ENOENT);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parse),
-        cmocka_unit_test(test_parse_bad),
-        cmocka_unit_test(test_read),
-        cmocka_unit_test(test_trigger),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_parse, test_parse_bad, test_read, test_trigger)

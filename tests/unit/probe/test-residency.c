@@ -370,17 +370,6 @@ static void test_share(void **state)
     assert_true(share < 1.001 / RESIDENCY_SHARE);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known_at_once), cmocka_unit_test(test_pace),
-        cmocka_unit_test(test_not_wanted),    cmocka_unit_test(test_wanted_no_more),
-        cmocka_unit_test(test_unreadable),    cmocka_unit_test(test_other_program),
-        cmocka_unit_test(test_hangs),         cmocka_unit_test(test_catch_up),
-        cmocka_unit_test(test_waits),         cmocka_unit_test(test_share),
-        cmocka_unit_test(test_again),         cmocka_unit_test(test_memory_of_the_machine),
-        cmocka_unit_test(test_kernel_groups),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_known_at_once, test_pace, test_not_wanted, test_wanted_no_more, test_unreadable,
+          test_other_program, test_hangs, test_catch_up, test_waits, test_share, test_again,
+          test_memory_of_the_machine, test_kernel_groups)

@@ -421,25 +421,8 @@ static void test_descriptor_limit(void **state)
     assert_int_equal(probe_statistics(b.probe)->n_kept_open, 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_task_loads),
-        cmocka_unit_test(test_suspended),
-        cmocka_unit_test(test_failed_reading),
-        cmocka_unit_test(test_cpu_busy_from_stat),
-        cmocka_unit_test(test_own_time_is_not_busy),
-        cmocka_unit_test(test_cpu_busy_from_both),
-        cmocka_unit_test(test_cpu_times_unreadable),
-        cmocka_unit_test(test_wait_of_threads),
-        cmocka_unit_test(test_last_cpu_is_not_read_for_nothing),
-        cmocka_unit_test(test_last_cpu_of_runners),
-        cmocka_unit_test(test_last_cpu_is_not_read_on_a_full_machine),
-        cmocka_unit_test(test_tid_is_reused),
-        cmocka_unit_test(test_quiet),
-        cmocka_unit_test(test_quiet_owner_is_watched),
-        cmocka_unit_test(test_descriptor_limit),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_task_loads, test_suspended, test_failed_reading, test_cpu_busy_from_stat,
+          test_own_time_is_not_busy, test_cpu_busy_from_both, test_cpu_times_unreadable, test_wait_of_threads,
+          test_last_cpu_is_not_read_for_nothing, test_last_cpu_of_runners,
+          test_last_cpu_is_not_read_on_a_full_machine, test_tid_is_reused, test_quiet,
+          test_quiet_owner_is_watched, test_descriptor_limit)

@@ -236,12 +236,4 @@ static void test_time(void **state)
     assert_int_equal(scan_coverage_permille(&look.scan), 1000);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nature),
-        cmocka_unit_test(test_time),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_nature, test_time)

@@ -137,12 +137,4 @@ static void test_status(void **state)
     assert_int_equal(group, -1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_file), cmocka_unit_test(test_nothing_known), cmocka_unit_test(test_without),
-        cmocka_unit_test(test_bad),  cmocka_unit_test(test_names),         cmocka_unit_test(test_status),
-    };
-
-    return cmocka_run_group_tests_name("probe/sched-numa", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_file, test_nothing_known, test_without, test_bad, test_names, test_status)

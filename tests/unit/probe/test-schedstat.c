@@ -91,14 +91,4 @@ static void test_memory_is_used_again(void **state)
     assert_int_equal(s.cpus[0].cpu, 5);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fixtures),
-        cmocka_unit_test(test_field_counts),
-        cmocka_unit_test(test_bad),
-        cmocka_unit_test(test_memory_is_used_again),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_fixtures, test_field_counts, test_bad, test_memory_is_used_again)

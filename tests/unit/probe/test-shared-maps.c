@@ -113,14 +113,4 @@ static void test_probe(void **state)
     assert_null(bench_process(&b, 100)->shared);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_bad),
-        cmocka_unit_test(test_many),
-        cmocka_unit_test(test_probe),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_kinds, test_bad, test_many, test_probe)

@@ -105,14 +105,4 @@ static void test_cpuset(void **state)
     expect_cpuset(&b, "/a/b", &kept, "0-3");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kept),
-        cmocka_unit_test(test_same_place),
-        cmocka_unit_test(test_used_again),
-        cmocka_unit_test(test_cpuset),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_kept, test_same_place, test_used_again, test_cpuset)

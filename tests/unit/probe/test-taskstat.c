@@ -69,14 +69,4 @@ static void test_status_bad(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_schedstat),
-        cmocka_unit_test(test_schedstat_bad),
-        cmocka_unit_test(test_status),
-        cmocka_unit_test(test_status_bad),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_schedstat, test_schedstat_bad, test_status, test_status_bad)

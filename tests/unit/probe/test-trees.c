@@ -256,21 +256,5 @@ static void test_missing_proc(void **state)
     assert_null(probe);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_features),
-        cmocka_unit_test(test_processes),
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_weird_names),
-        cmocka_unit_test(test_cut_and_vanished),
-        cmocka_unit_test(test_hybrid),
-        cmocka_unit_test(test_v1),
-        cmocka_unit_test(test_bare),
-        cmocka_unit_test(test_self_is_not_taken),
-        cmocka_unit_test(test_max_tasks),
-        cmocka_unit_test(test_missing_proc),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_features, test_processes, test_threads, test_weird_names, test_cut_and_vanished,
+          test_hybrid, test_v1, test_bare, test_self_is_not_taken, test_max_tasks, test_missing_proc)

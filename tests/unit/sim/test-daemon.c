@@ -187,15 +187,5 @@ static void test_scan_window(void **state)
     assert_int_equal(engine_value(result, SIM_METRIC_SCAN_WINDOW), MAX(a, b));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_overload),    cmocka_unit_test(test_steal),
-        cmocka_unit_test(test_recall),      cmocka_unit_test(test_hands_off),
-        cmocka_unit_test(test_newcomers),   cmocka_unit_test(test_born_later),
-        cmocka_unit_test(test_match_later), cmocka_unit_test(test_end),
-        cmocka_unit_test(test_scan_window),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_overload, test_steal, test_recall, test_hands_off, test_newcomers, test_born_later,
+          test_match_later, test_end, test_scan_window)

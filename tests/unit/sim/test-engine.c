@@ -236,17 +236,6 @@ static void test_too_large(void **state)
     assert_string_equal(error, "expected fewer threads or regions of memory, or fewer nodes");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_repeatable), cmocka_unit_test(test_sums),
-        cmocka_unit_test(test_fair),       cmocka_unit_test(test_sleeper),
-        cmocka_unit_test(test_smt),        cmocka_unit_test(test_remote),
-        cmocka_unit_test(test_bandwidth),  cmocka_unit_test(test_bandwidth_in_turns),
-        cmocka_unit_test(test_pair),       cmocka_unit_test(test_circles_end),
-        cmocka_unit_test(test_bounds),     cmocka_unit_test(test_own_chance),
-        cmocka_unit_test(test_too_large),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_repeatable, test_sums, test_fair, test_sleeper, test_smt, test_remote,
+          test_bandwidth, test_bandwidth_in_turns, test_pair, test_circles_end, test_bounds, test_own_chance,
+          test_too_large)

@@ -38,12 +38,4 @@ static void test_without_guards(void **state)
     assert_true(most > CHANGES_MAX);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ping_pong),
-        cmocka_unit_test(test_without_guards),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_ping_pong, test_without_guards)

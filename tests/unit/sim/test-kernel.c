@@ -533,19 +533,7 @@ static void test_scan(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fork_allowed), cmocka_unit_test(test_fork_sequence),
-        cmocka_unit_test(test_birth),        cmocka_unit_test(test_push),
-        cmocka_unit_test(test_n_scan),       cmocka_unit_test(test_wake_affine),
-        cmocka_unit_test(test_wake_wide),    cmocka_unit_test(test_wake_masked),
-        cmocka_unit_test(test_balance),      cmocka_unit_test(test_steal),
-        cmocka_unit_test(test_scan),         cmocka_unit_test(test_goes_where_it_prefers),
-        cmocka_unit_test(test_exchanges),    cmocka_unit_test(test_scan_period),
-        cmocka_unit_test(test_faults),       cmocka_unit_test(test_balance_pinned),
-        cmocka_unit_test(test_balance_overloaded), cmocka_unit_test(test_balance_part),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_fork_allowed, test_fork_sequence, test_birth, test_push, test_n_scan,
+          test_wake_affine, test_wake_wide, test_wake_masked, test_balance, test_steal, test_scan,
+          test_goes_where_it_prefers, test_exchanges, test_scan_period, test_faults, test_balance_pinned,
+          test_balance_overloaded, test_balance_part)

@@ -121,12 +121,4 @@ static void test_heap(void **state)
     heap_done(&heap);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known), cmocka_unit_test(test_split), cmocka_unit_test(test_below),
-        cmocka_unit_test(test_time),  cmocka_unit_test(test_heap),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_known, test_split, test_below, test_time, test_heap)

@@ -257,13 +257,5 @@ static void test_files(void **state)
     test_tree_remove(root);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults), cmocka_unit_test(test_machine), cmocka_unit_test(test_workload),
-        cmocka_unit_test(test_variants), cmocka_unit_test(test_slips),   cmocka_unit_test(test_several),
-        cmocka_unit_test(test_files),
-    };
-
-    return cmocka_run_group_tests_name("sim/scenario", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_defaults, test_machine, test_workload, test_variants, test_slips, test_several,
+          test_files)

@@ -211,15 +211,6 @@ static void test_environment(void **state)
     assert_int_equal(unsetenv("HWLOC_SYNTHETIC"), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_synthetic),       cmocka_unit_test(test_control_characters),
-        cmocka_unit_test(test_distances),       cmocka_unit_test(test_synthetic_hazards),
-        cmocka_unit_test(test_synthetic_large), cmocka_unit_test(test_rehearsal),
-        cmocka_unit_test(test_both_sources),    cmocka_unit_test(test_xml),
-        cmocka_unit_test(test_xml_unreadable),  cmocka_unit_test(test_environment),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_synthetic, test_control_characters, test_distances, test_synthetic_hazards,
+          test_synthetic_large, test_rehearsal, test_both_sources, test_xml, test_xml_unreadable,
+          test_environment)

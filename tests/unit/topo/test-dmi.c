@@ -144,12 +144,4 @@ static void test_divided(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_modules), cmocka_unit_test(test_not_told), cmocka_unit_test(test_virtual),
-        cmocka_unit_test(test_cut_off), cmocka_unit_test(test_divided),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_modules, test_not_told, test_virtual, test_cut_off, test_divided)

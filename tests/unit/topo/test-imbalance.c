@@ -84,12 +84,4 @@ static void test_row(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_base),     cmocka_unit_test(test_scaled), cmocka_unit_test(test_adjust),
-        cmocka_unit_test(test_machines), cmocka_unit_test(test_row),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_base, test_scaled, test_adjust, test_machines, test_row)

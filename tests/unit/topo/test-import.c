@@ -96,15 +96,5 @@ static void test_no_cache(void **state)
     assert_int_equal(t->cpus[4].core.i, 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cpus_without_their_memory),
-        cmocka_unit_test(test_memory_without_its_cpus),
-        cmocka_unit_test(test_one_node),
-        cmocka_unit_test(test_whole_machine),
-        cmocka_unit_test(test_no_cache),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_cpus_without_their_memory, test_memory_without_its_cpus, test_one_node,
+          test_whole_machine, test_no_cache)

@@ -163,14 +163,4 @@ static void test_bad(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_odd_machine),
-        cmocka_unit_test(test_embedded),
-        cmocka_unit_test(test_bad),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_round_trip, test_odd_machine, test_embedded, test_bad)

@@ -191,15 +191,5 @@ static void test_live(void **state)
     assert_true(hwloc_bitmap_isincluded(mine->all_cpus, whole->all_cpus));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_level),     cmocka_unit_test(test_level_cache_over_nodes),
-        cmocka_unit_test(test_nodes),     cmocka_unit_test(test_cpu),
-        cmocka_unit_test(test_distance),  cmocka_unit_test(test_ref),
-        cmocka_unit_test(test_rehearsal), cmocka_unit_test(test_check),
-        cmocka_unit_test(test_live),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_level, test_level_cache_over_nodes, test_nodes, test_cpu, test_distance, test_ref,
+          test_rehearsal, test_check, test_live)

@@ -130,12 +130,4 @@ static void test_s_class(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_decay),   cmocka_unit_test(test_rival),    cmocka_unit_test(test_chain),
-        cmocka_unit_test(test_average), cmocka_unit_test(test_classify), cmocka_unit_test(test_s_class),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_decay, test_rival, test_chain, test_average, test_classify, test_s_class)

@@ -284,16 +284,5 @@ static void test_long_ticks(void **state)
     assert_in_range(one.run_ewma_permille, 990, 1000);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_permille),     cmocka_unit_test(test_ewma),
-        cmocka_unit_test(test_task),         cmocka_unit_test(test_long_ticks),
-        cmocka_unit_test(test_nodes_elsewhere),
-        cmocka_unit_test(test_cpu),          cmocka_unit_test(test_idle_spells),
-        cmocka_unit_test(test_idle_at_boot), cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_young_group),  cmocka_unit_test(test_nodes),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_permille, test_ewma, test_task, test_long_ticks, test_nodes_elsewhere, test_cpu,
+          test_idle_spells, test_idle_at_boot, test_groups, test_young_group, test_nodes)

@@ -477,30 +477,7 @@ static void test_shared_for_long(void **state)
     assert_false(touches_shared(&touches.blocks[0]));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_blocks, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_node, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_no_round, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_private_and_shared, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_buddies_from_afar, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_told, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_alone_by_chance, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_shared_for_long, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_together, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_forgotten, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_changes_hands, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_ends_in_the_round, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_many, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_sets, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_set_states, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_common_block, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_shared_by_halves, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_nowhere, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_old_blocks, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
-    };
-
-    return cmocka_run_group_tests_name("world/touches", tests, NULL, NULL);
-}
+TEST_MAIN(setup, teardown, test_blocks, test_node, test_no_round, test_private_and_shared,
+          test_buddies_from_afar, test_told, test_alone_by_chance, test_shared_for_long, test_together,
+          test_forgotten, test_changes_hands, test_ends_in_the_round, test_many, test_sets, test_set_states,
+          test_common_block, test_shared_by_halves, test_nowhere, test_old_blocks, test_limits)

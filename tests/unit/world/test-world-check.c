@@ -110,14 +110,4 @@ static void test_tasks_and_leases(void **state)
     HARM("the lease of CPU 4 begins after its end, or after now", world->leases[0].until_usec = 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_machine_checked),
-        cmocka_unit_test(test_workloads_and_groups),
-        cmocka_unit_test(test_processes),
-        cmocka_unit_test(test_tasks_and_leases),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_machine_checked, test_workloads_and_groups, test_processes, test_tasks_and_leases)

@@ -346,13 +346,5 @@ static void test_copy(void **state)
     world_free(copy);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_copy),      cmocka_unit_test(test_round_trip), cmocka_unit_test(test_any_name),
-        cmocka_unit_test(test_defaults),  cmocka_unit_test(test_bad),        cmocka_unit_test(test_nul_byte),
-        cmocka_unit_test(test_truncated), cmocka_unit_test(test_hostile),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_copy, test_round_trip, test_any_name, test_defaults, test_bad, test_nul_byte,
+          test_truncated, test_hostile)

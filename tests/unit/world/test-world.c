@@ -218,19 +218,5 @@ static void test_crowd(void **state)
     assert_true(world->tasks_capacity < capacity / 10); /* memory is released */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lookups),
-        cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_add_out_of_order),
-        cmocka_unit_test(test_add_twice),
-        cmocka_unit_test(test_leases),
-        cmocka_unit_test(test_sums),
-        cmocka_unit_test(test_compact),
-        cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_crowd),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL, test_lookups, test_empty, test_add_out_of_order, test_add_twice, test_leases, test_sums,
+          test_compact, test_memory, test_crowd)
