@@ -32,8 +32,7 @@ static inline void set_memory(Fixture *f, pid_t pid, const uint64_t *mib)
     assert_non_null(bytes);
     for (uint32_t i = 0; i < f->world->topology->n_nodes; i++)
         bytes[i] = mib[i] * MIB;
-    assert_int_equal(
-        world_set_process_memory(f->world, world_process(f->world, pid), bytes, f->world->now_usec), 0);
+    fixture_bytes(f, pid, bytes);
 }
 
 static inline const Group *group_of(Fixture *f, pid_t pid)

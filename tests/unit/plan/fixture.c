@@ -22,6 +22,12 @@ void fixture_init(Fixture *f, const char *synthetic)
     assert_non_null(f->policies);
 }
 
+void fixture_init_with(Fixture *f, const char *synthetic, const char *policy)
+{
+    fixture_init(f, synthetic);
+    fixture_policy(f, "a", policy);
+}
+
 void fixture_done(Fixture *f)
 {
     plan_done(&f->plan);
@@ -64,6 +70,22 @@ void fixture_memory(Fixture *f)
         f->world->nodes[i].free_bytes = 4ULL << 30;
         f->world->nodes[i].free_known = true;
     }
+}
+
+void fixture_bytes(Fixture *f, pid_t pid, const uint64_t *bytes)
+{
+    Process *process = world_process(f->world, pid);
+
+    assert_int_equal(world_set_process_memory(f->world, process, bytes, f->world->now_usec), 0);
+}
+
+void fixture_use(Fixture *f, pid_t pid, pid_t tid, const uint64_t *pages, uint32_t private_permille,
+                 TaskKey buddy)
+{
+    Task *task = fixture_find(f, pid, tid);
+
+    assert_int_equal(world_set_task_use(f->world, task, pages, private_permille, buddy, f->world->now_usec),
+                     0);
 }
 
 size_t fixture_process(Fixture *f, pid_t pid, const char *policy, const char *cpuset)
@@ -112,6 +134,13 @@ Task *fixture_task(Fixture *f, pid_t pid, pid_t tid, uint16_t wait)
 
     assert_true(index >= 0);
     return &f->world->tasks[index];
+}
+
+void fixture_threads(Fixture *f, pid_t pid, unsigned n)
+{
+    fixture_process(f, pid, "a", NULL);
+    for (unsigned i = 0; i < n; i++)
+        fixture_task(f, pid, pid + (pid_t)i, 0);
 }
 
 void fixture_cpu(Fixture *f, int cpu, uint16_t busy, uint16_t wait)

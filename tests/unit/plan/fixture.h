@@ -21,6 +21,8 @@ typedef struct Fixture {
 } Fixture;
 
 void fixture_init(Fixture *f, const char *synthetic);
+/* The same, with a policy "a". */
+void fixture_init_with(Fixture *f, const char *synthetic, const char *policy);
 void fixture_done(Fixture *f);
 
 /* Adds a policy from its text (the [Match] section is added), and its workload. Returns it, to be changed by hand. */
@@ -32,7 +34,13 @@ size_t fixture_process(Fixture *f, pid_t pid, const char *policy, const char *cp
 /* Adds one free thread with the given waiting time on both ticks; it runs the rest of the time. */
 Task *fixture_task(Fixture *f, pid_t pid, pid_t tid, uint16_t wait);
 
+/* Adds a process under policy "a" with `n` threads that run all the time, numbered from its own number. */
+void fixture_threads(Fixture *f, pid_t pid, unsigned n);
+
 CpuMask fixture_mask(Fixture *f, const char *list);
+/* What the process has on each node, in bytes, and what the thread used there, as measured now. */
+void fixture_bytes(Fixture *f, pid_t pid, const uint64_t *bytes);
+void fixture_use(Fixture *f, pid_t pid, pid_t tid, const uint64_t *pages, uint32_t private_permille, TaskKey buddy);
 /* Gives every node 8 GiB, half of them free. */
 void fixture_memory(Fixture *f);
 void fixture_cpu(Fixture *f, int cpu, uint16_t busy, uint16_t wait);
@@ -46,6 +54,15 @@ void fixture_commit(Fixture *f, const PlanOutcome *outcomes);
 void fixture_place(Fixture *f);
 /* Asserts that planning again changes nothing (I9). */
 void fixture_assert_settled(Fixture *f, bool slow);
+/* Asserts that plan_check() finds fault with the plan after `change`, and none after `restore`. */
+#define ASSERT_BROKEN(f, change, restore)                                                                  \
+    do {                                                                                                   \
+        change;                                                                                            \
+        assert_int_equal(plan_check((f)->world, (f)->policies, &(f)->limits, &(f)->plan, NULL), -EUCLEAN); \
+        restore;                                                                                           \
+        assert_int_equal(plan_check((f)->world, (f)->policies, &(f)->limits, &(f)->plan, NULL), 0);        \
+    } while (0)
+
 /* Advances time by one tick; loads stay. */
 void fixture_tick(Fixture *f);
 /* The same with a tick of this length. */

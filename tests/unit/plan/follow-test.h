@@ -16,15 +16,12 @@ static inline void set_memory(Fixture *f, pid_t pid, uint64_t on_0, uint64_t on_
 {
     const uint64_t bytes[] = {on_0, on_1};
 
-    assert_int_equal(
-        world_set_process_memory(f->world, world_process(f->world, pid), bytes, f->world->now_usec), 0);
+    fixture_bytes(f, pid, bytes);
 }
 
 static inline void add_process(Fixture *f, pid_t pid)
 {
-    fixture_process(f, pid, "a", NULL);
-    fixture_task(f, pid, pid, 0);
-    fixture_task(f, pid, pid + 1, 0);
+    fixture_threads(f, pid, 2);
 }
 
 /* Sets up a policy, 4 of 8 GiB free on each node, and process 10 with 64 MiB on node 1. */

@@ -12,19 +12,14 @@ static void use(Fixture *f, pid_t tid, uint32_t private_permille, pid_t buddy)
 {
     TaskKey key = buddy > 0 ? world_task_key(f->world, fixture_find(f, 10, buddy)) : (TaskKey){0};
 
-    assert_int_equal(world_set_task_use(f->world, fixture_find(f, 10, tid), (uint64_t[]){1000, 0},
-                                        private_permille, key, f->world->now_usec),
-                     0);
+    fixture_use(f, 10, tid, (uint64_t[]){1000, 0}, private_permille, key);
 }
 
 /* Sets up one process with six busy threads, tids 10 to 15. */
 static void init(Fixture *f)
 {
-    fixture_init(f, SMT);
-    fixture_policy(f, "a", "");
-    fixture_process(f, 10, "a", NULL);
-    for (pid_t tid = 10; tid < 16; tid++)
-        fixture_task(f, 10, tid, 0);
+    fixture_init_with(f, SMT, "");
+    fixture_threads(f, 10, 6);
     fixture_cpus(f, 0, 7, 1000, 0);
 }
 

@@ -9,8 +9,7 @@
 /* A plan with two lends, and a World in which they are possible. */
 static void make_lends(Fixture *f)
 {
-    fixture_init(f, TWO_SHARDS);
-    fixture_policy(f, "a", EAGER);
+    fixture_init_with(f, TWO_SHARDS, EAGER);
     fixture_process(f, 10, "a", NULL);
     for (pid_t tid = 10; tid < 14; tid++)
         fixture_task(f, 10, tid, 400);
@@ -23,8 +22,7 @@ static void make_lends(Fixture *f)
 /* A plan with one push; node 2 belongs to no home. */
 static void make_push(Fixture *f)
 {
-    fixture_init(f, "numa:3 l3:1 core:4 pu:2");
-    fixture_policy(f, "a", "[Placement]\nMode=fixed\nNodes=0-1\n");
+    fixture_init_with(f, "numa:3 l3:1 core:4 pu:2", "[Placement]\nMode=fixed\nNodes=0-1\n");
     fixture_process(f, 10, "a", NULL);
     for (pid_t tid = 10; tid < 12; tid++)
         fixture_task(f, 10, tid, 0)->last_cpu.i = tid - 10;
@@ -46,12 +44,9 @@ static void make_push(Fixture *f)
 /* A plan with two homes. */
 static void make_homes(Fixture *f)
 {
-    fixture_init(f, TWO_SHARDS);
-    fixture_policy(f, "a", EAGER);
-    for (pid_t pid = 10; pid < 12; pid++) {
-        fixture_process(f, pid, "a", NULL);
-        fixture_task(f, pid, pid, 0);
-    }
+    fixture_init_with(f, TWO_SHARDS, EAGER);
+    for (pid_t pid = 10; pid < 12; pid++)
+        fixture_threads(f, pid, 1);
     fixture_plan(f, true);
     assert_int_equal(fixture_count(f, PLAN_KIND_SET_HOME), 2);
 }
@@ -184,12 +179,9 @@ static void test_budget(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, TWO_SHARDS);
-    fixture_policy(&f, "a", EAGER);
-    for (pid_t pid = 1; pid <= 65; pid++) {
-        fixture_process(&f, pid, "a", NULL);
-        fixture_task(&f, pid, pid, 0);
-    }
+    fixture_init_with(&f, TWO_SHARDS, EAGER);
+    for (pid_t pid = 1; pid <= 65; pid++)
+        fixture_threads(&f, pid, 1);
     fixture_plan(&f, true);
     assert_true(GROW(f.plan.actions, f.plan.actions_capacity, 65));
     f.plan.actions[64] = f.plan.actions[0];

@@ -21,8 +21,7 @@ static void test_bound(void **state)
     for (unsigned bound = 0; bound < 2; bound++) {
         CLEANUP(fixture_done) Fixture f;
 
-        fixture_init(&f, SMALL);
-        fixture_policy(&f, "a", AUTO);
+        fixture_init_with(&f, SMALL, AUTO);
         add_job(&f, 100, 2, 0, 1);
         add_job(&f, 200, 2, 2, 1);
         set_memory(&f, 100, (uint64_t[]){100, 0});
@@ -45,8 +44,7 @@ static void test_bound_once(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, FOUR);
-    fixture_policy(&f, "a", AUTO);
+    fixture_init_with(&f, FOUR, AUTO);
     add_job(&f, 100, 4, 0, 1);
     add_job(&f, 200, 4, 8, 1);
     set_memory(&f, 200, (uint64_t[]){100, 0, 0, 0});
@@ -69,8 +67,7 @@ static void test_crowd(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         CLEANUP(fixture_done) Fixture f;
 
-        fixture_init(&f, FOUR);
-        fixture_policy(&f, "a", AUTO);
+        fixture_init_with(&f, FOUR, AUTO);
         f.world->ablated = cases[i].ablated ? 1ULL << ABLATION_REACH : 0;
         for (pid_t pid = 100; pid <= (cases[i].twice ? 300 : 100); pid += 200) {
             add_job(&f, pid, 10, 0, 0);
@@ -91,8 +88,7 @@ static void test_crowd_apart(void **state)
     for (unsigned node = 0; node < 2; node++) {
         CLEANUP(fixture_done) Fixture f;
 
-        fixture_init(&f, FOUR);
-        fixture_policy(&f, "a", AUTO);
+        fixture_init_with(&f, FOUR, AUTO);
         add_job(&f, 100, 10, 7, 0);
         bind_all(&f, 100, 10, "7-12");
         add_job(&f, 200, 5, 16, 1);
@@ -122,8 +118,7 @@ static void test_cpuset(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         CLEANUP(fixture_done) Fixture f;
 
-        fixture_init(&f, FOUR);
-        fixture_policy(&f, "a", AUTO);
+        fixture_init_with(&f, FOUR, AUTO);
         f.world->ablated = cases[i].ablated ? 1ULL << ABLATION_REACH : 0;
         for (unsigned k = 0; k < cases[i].n_groups; k++)
             add_kept(&f, 100 + 100 * (pid_t)k, 10 / cases[i].n_groups, "0-1");
@@ -148,8 +143,7 @@ static void test_cpuset_parts(void **state)
         CLEANUP(fixture_done) Fixture f;
         int n = 0;
 
-        fixture_init(&f, FOUR);
-        fixture_policy(&f, "a", AUTO);
+        fixture_init_with(&f, FOUR, AUTO);
         f.world->ablated = cases[i].ablated ? 1ULL << ABLATION_REACH : 0;
         for (unsigned k = 0; k < cases[i].n_groups; k++) {
             add_kept(&f, 100 + 100 * (pid_t)k, cases[i].n_threads, "7-9");
@@ -172,8 +166,7 @@ static void test_crowd_everywhere(void **state)
     size_t n_beside = 0;
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, "numa:2 l3:1 core:4 pu:1 distances=10,20,20,10");
-    fixture_policy(&f, "a", AUTO);
+    fixture_init_with(&f, "numa:2 l3:1 core:4 pu:1 distances=10,20,20,10", AUTO);
     f.world->ablated = 1ULL << ABLATION_IN_VAIN;
     add_job(&f, 100, 4, 4, 1);
     bind_all(&f, 100, 4, "4-7");
@@ -193,8 +186,7 @@ static void test_mean(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, "numa:2 l3:1 core:32 pu:1 distances=10,20,20,10");
-    fixture_policy(&f, "a", AUTO);
+    fixture_init_with(&f, "numa:2 l3:1 core:32 pu:1 distances=10,20,20,10", AUTO);
     add_job(&f, 100, 480, 0, 0);
     bind_all(&f, 100, 480, "0-59");
     add_job(&f, 1000, 1, 60, 0);
@@ -211,8 +203,7 @@ static void test_bound_elsewhere(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, FOUR);
-    fixture_policy(&f, "a", AUTO);
+    fixture_init_with(&f, FOUR, AUTO);
     fixture_policy(&f, "b", "[Workload]\nGroupBy=process\n[Placement]\nMode=fixed\nNodes=0\n");
     fixture_process(&f, 100, "b", NULL);
     for (pid_t tid = 100; tid < 103; tid++)
@@ -229,8 +220,7 @@ static void test_bound_presses(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, FOUR);
-    fixture_policy(&f, "a", AUTO);
+    fixture_init_with(&f, FOUR, AUTO);
     for (pid_t pid = 100; pid <= 400; pid += 100) {
         add_job(&f, pid, 1, pid / 100 - 1, 0);
         set_memory(&f, pid, (uint64_t[]){100, 0, 0, 0});

@@ -24,8 +24,7 @@ static void outgrow(uint32_t n_changes, bool by_far)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, SMALL);
-    fixture_policy(&f, "a", AUTO "MinResidencySec=10s\n");
+    fixture_init_with(&f, SMALL, AUTO "MinResidencySec=10s\n");
     add_job(&f, 100, 1, 2, 1);
     f.world->processes[0].started_usec = f.world->processes[0].first_seen_usec = f.world->now_usec;
     f.world->groups[0].first_seen_usec = f.world->now_usec;
@@ -91,8 +90,7 @@ static void test_in_place(void **state)
         bool stays = i == IN_PLACE || i == ONE_SLEEPS || i == HOME_ELSEWHERE;
         CLEANUP(fixture_done) Fixture f;
 
-        fixture_init(&f, SMALL);
-        fixture_policy(&f, "a", AUTO);
+        fixture_init_with(&f, SMALL, AUTO);
         if (i == HOME_ELSEWHERE) { /* others fill the node it runs on */
             add_job(&f, 200, 2, 0, 1);
             set_memory(&f, 200, (uint64_t[]){1000, 0});
@@ -130,8 +128,7 @@ static void test_fresh(void **state)
     for (unsigned n_fresh = 1; n_fresh < 4; n_fresh++) {
         CLEANUP(fixture_done) Fixture f;
 
-        fixture_init(&f, SMALL);
-        fixture_policy(&f, "a", AUTO);
+        fixture_init_with(&f, SMALL, AUTO);
         add_job(&f, 100, 4, 0, 1);
         for (pid_t tid = 100; tid < 104; tid++) {
             Task *task = fixture_find(&f, 100, tid);
@@ -157,8 +154,7 @@ static void crowd(uint16_t busy_permille)
     CLEANUP(fixture_done) Fixture f;
     unsigned n_moved = 0;
 
-    fixture_init(&f, SMALL);
-    fixture_policy(&f, "a", AUTO "MinResidencySec=10s\n");
+    fixture_init_with(&f, SMALL, AUTO "MinResidencySec=10s\n");
     for (pid_t pid = 100; pid <= 200; pid += 100) {
         add_job(&f, pid, 1, 0, 1);
         set_memory(&f, pid, (uint64_t[]){10, 0}); /* too little to press on the node */
@@ -198,8 +194,8 @@ static void crowd_one_node(uint16_t busy_permille, uint16_t wait_permille)
     CLEANUP_BITMAP hwloc_bitmap_t both = hwloc_bitmap_alloc();
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, "numa:4 l3:1 core:2 pu:1 distances=10,20,20,20,20,10,20,20,20,20,10,20,20,20,20,10");
-    fixture_policy(&f, "a", AUTO "MinResidencySec=10s\n");
+    fixture_init_with(&f, "numa:4 l3:1 core:2 pu:1 distances=10,20,20,20,20,10,20,20,20,20,10,20,20,20,20,10",
+                      AUTO "MinResidencySec=10s\n");
     for (pid_t pid = 100; pid <= 200; pid += 100) {
         add_job(&f, pid, 1, 0, 1);
         set_memory(&f, pid, (uint64_t[]){10, 0, 0, 0});
@@ -243,8 +239,8 @@ static void begin(uint16_t before_permille, bool rule, int n_nodes)
     CLEANUP_BITMAP hwloc_bitmap_t both = hwloc_bitmap_alloc();
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, "numa:4 l3:1 core:2 pu:1 distances=10,20,20,20,20,10,20,20,20,20,10,20,20,20,20,10");
-    fixture_policy(&f, "a", AUTO);
+    fixture_init_with(&f, "numa:4 l3:1 core:2 pu:1 distances=10,20,20,20,20,10,20,20,20,20,10,20,20,20,20,10",
+                      AUTO);
     f.world->ablated = rule ? 0 : (uint64_t)1 << ABLATION_BEGUN;
     for (pid_t pid = 100; pid <= 200; pid += 100) {
         add_job(&f, pid, 4, pid == 100 ? 0 : 4, 1);
@@ -276,8 +272,7 @@ static void test_settled(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, SMALL);
-    fixture_policy(&f, "a", AUTO);
+    fixture_init_with(&f, SMALL, AUTO);
     add_job(&f, 100, 2, 0, 1);
     fixture_plan(&f, true);
     assert_false(f.plan.settled); /* its first home is due */
@@ -322,8 +317,7 @@ static void see_use(Fixture *f, pid_t pid, uint16_t private_permille)
 static void add_apart_on(Fixture *f, const char *machine, const char *policy, unsigned n_threads,
                          const uint64_t *mib)
 {
-    fixture_init(f, machine);
-    fixture_policy(f, "a", policy);
+    fixture_init_with(f, machine, policy);
     add_job(f, 100, n_threads, 0, 2);
     set_memory(f, 100, mib);
     world_process(f->world, 100)->use_awaited = true;
@@ -447,8 +441,7 @@ static void test_guessed_memory(void **state)
         unsigned here = 0;
         CLEANUP(fixture_done) Fixture f;
 
-        fixture_init(&f, "numa:2 l3:1 core:6 pu:1 distances=10,20,20,10");
-        fixture_policy(&f, "a", AUTO);
+        fixture_init_with(&f, "numa:2 l3:1 core:6 pu:1 distances=10,20,20,10", AUTO);
         for (int i = 0; i < 3; i++) {
             add_job(&f, 100 + 100 * i, 2, 2 * i, 1);
             world_process(f.world, 100 + 100 * i)->rss_bytes = mb * MIB;

@@ -30,8 +30,7 @@ static void test_beside(void **state)
         bool alone = i >= 2 * ARRAY_SIZE(cases);
         CLEANUP(fixture_done) Fixture f;
 
-        fixture_init(&f, FOUR);
-        fixture_policy(&f, "a", cases[k].policy);
+        fixture_init_with(&f, FOUR, cases[k].policy);
         add_job(&f, 100, cases[k].n_threads, 0, 1);
         set_memory(&f, 100, (uint64_t[]){100, cases[k].n_threads > 8 ? 100 : 0, 0, 0});
         f.world->kernel_balances = i % 2;
@@ -47,8 +46,7 @@ static void test_switched(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, FOUR);
-    fixture_policy(&f, "a", AUTO);
+    fixture_init_with(&f, FOUR, AUTO);
     add_job(&f, 100, 12, 0, 1);
     set_memory(&f, 100, (uint64_t[]){100, 100, 0, 0});
     f.world->use_hidden = true;
@@ -72,8 +70,7 @@ static void test_starves(void **state)
         bool starves = i % 2, frozen = i >= 2, often = i >= 4, much = i >= 6;
         CLEANUP(fixture_done) Fixture f;
 
-        fixture_init(&f, FOUR);
-        fixture_policy(&f, "a", AUTO);
+        fixture_init_with(&f, FOUR, AUTO);
         add_job(&f, 100, 16, 0, 1);
         for (pid_t tid = 100; tid < 116; tid++)
             fixture_find(&f, 100, tid)->last_cpu.i %= 8;
@@ -109,8 +106,7 @@ static void test_says_why(void **state)
         Process *process;
         CLEANUP(fixture_done) Fixture f;
 
-        fixture_init(&f, FOUR);
-        fixture_policy(&f, "a", AUTO);
+        fixture_init_with(&f, FOUR, AUTO);
         add_job(&f, 100, 6, 0, 1);
         set_memory(&f, 100, (uint64_t[]){100, 0, 0, 0});
         fixture_home(&f);
@@ -142,8 +138,7 @@ static void test_says_nothing(void **state)
     Group *group;
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, FOUR);
-    fixture_policy(&f, "a", AUTO);
+    fixture_init_with(&f, FOUR, AUTO);
     add_job(&f, 100, 6, 0, 1);
     fixture_home(&f);
     assert_nodes(&f, 100, "0");

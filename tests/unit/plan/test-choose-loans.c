@@ -16,9 +16,8 @@ static void test_loans(void **state)
         size_t most = 0;
         CLEANUP(fixture_done) Fixture f;
 
-        fixture_init(&f, FOUR);
-        fixture_policy(&f, "a",
-                       "[Placement]\nMode=auto\n[Steal]\nScope=machine\nNodeLimit=4\nLeaseSec=1min\n");
+        fixture_init_with(&f, FOUR,
+                          "[Placement]\nMode=auto\n[Steal]\nScope=machine\nNodeLimit=4\nLeaseSec=1min\n");
         f.policies->policies[0]->max_nodes = may_spread ? 0 : 1;
         add_job(&f, 100, 10, 0, 1);
         set_memory(&f, 100, (uint64_t[]){1000, 0, 0, 0});
@@ -61,8 +60,7 @@ static void test_beside_others(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         CLEANUP(fixture_done) Fixture f;
 
-        fixture_init(&f, SMALL);
-        fixture_policy(&f, "a", cases[i].policy);
+        fixture_init_with(&f, SMALL, cases[i].policy);
         add_job(&f, 100, cases[i].threads[0], 0, 1);
         set_memory(&f, 100, cases[i].mib);
         if (cases[i].threads[1] > 0) {

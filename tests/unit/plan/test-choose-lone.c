@@ -13,8 +13,8 @@ static size_t count_pools(const char *settings, uint64_t age_sec, bool rule)
     size_t n = 0;
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, "numa:4 l3:1 core:1 pu:1 distances=10,12,12,12,12,10,12,12,12,12,10,12,12,12,12,10");
-    fixture_policy(&f, "a", settings);
+    fixture_init_with(&f, "numa:4 l3:1 core:1 pu:1 distances=10,12,12,12,12,10,12,12,12,12,10,12,12,12,12,10",
+                      settings);
     f.world->ablated = rule ? 0 : (uint64_t)1 << ABLATION_PAUSES;
     for (pid_t i = 1; i <= 6; i++) {
         uint64_t mib[4] = {0};
@@ -50,8 +50,7 @@ static void test_unknown_stays(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, SMALL);
-    fixture_policy(&f, "a", AUTO);
+    fixture_init_with(&f, SMALL, AUTO);
     f.world->ablated = 1ULL << ABLATION_IN_VAIN;
     for (pid_t pid = 100; pid <= 800; pid += 100) {
         add_job(&f, pid, 1, pid <= 500 ? 0 : 2, 0);
@@ -90,8 +89,7 @@ static void test_in_vain(void **state)
         CLEANUP(fixture_done) Fixture f;
         size_t n_placed = 0;
 
-        fixture_init(&f, SMALL);
-        fixture_policy(&f, "a", cases[i].policy);
+        fixture_init_with(&f, SMALL, cases[i].policy);
         for (unsigned k = 0; k < cases[i].n_jobs; k++) {
             pid_t pid = 100 + 100 * (pid_t)k;
             bool first = (k % 2 == 0) != cases[i].away;
@@ -123,8 +121,7 @@ static void test_young_in_vain(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         CLEANUP(fixture_done) Fixture f;
 
-        fixture_init(&f, SMALL);
-        fixture_policy(&f, "a", AUTO);
+        fixture_init_with(&f, SMALL, AUTO);
         for (pid_t pid = 100; pid <= 500; pid += 100) {
             add_job(&f, pid, 1, pid % 200 == 0 ? 2 : 0, 0);
             set_memory(&f, pid, (uint64_t[]){pid % 200 == 0 ? 0 : 100, pid % 200 == 0 ? 100 : 0});
@@ -153,8 +150,8 @@ static void test_single_programs(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         CLEANUP(fixture_done) Fixture f;
 
-        fixture_init(&f, "numa:3 l3:1 core:4 pu:1");
-        fixture_policy(&f, "a", "[Workload]\nGroupBy=workload\n[Placement]\nMode=auto\n");
+        fixture_init_with(&f, "numa:3 l3:1 core:4 pu:1",
+                          "[Workload]\nGroupBy=workload\n[Placement]\nMode=auto\n");
         for (pid_t pid = 100; pid <= 200; pid += 100) {
             add_job(&f, pid, 1, 0, 1);
             set_memory(&f, pid,

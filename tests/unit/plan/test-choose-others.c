@@ -14,8 +14,7 @@ static void test_others(void **state)
     for (unsigned others = 300; others <= 1000; others += 700) {
         CLEANUP(fixture_done) Fixture f;
 
-        fixture_init(&f, FOUR);
-        fixture_policy(&f, "a", "[Placement]\nMode=auto\n[Workload]\nMinAgeSec=0\n");
+        fixture_init_with(&f, FOUR, "[Placement]\nMode=auto\n[Workload]\nMinAgeSec=0\n");
         add_job(&f, 100, 8, 8, 1);
         for (uint32_t i = 0; i < 4; i++)
             f.world->nodes[i].others_permille = others;
@@ -32,8 +31,7 @@ static void test_never_placed(void **state)
     for (size_t k = 0; k < ARRAY_SIZE(policies); k++) {
         CLEANUP(fixture_done) Fixture f;
 
-        fixture_init(&f, SMALL);
-        fixture_policy(&f, "a", policies[k]);
+        fixture_init_with(&f, SMALL, policies[k]);
         fixture_policy(&f, "b", AUTO);
         fixture_process(&f, 100, "a", k == 0 ? "2-3" : NULL);
         for (int i = 0; i < 2; i++)

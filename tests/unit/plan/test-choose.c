@@ -10,8 +10,7 @@ static void test_first_home(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, SMALL);
-    fixture_policy(&f, "a", AUTO);
+    fixture_init_with(&f, SMALL, AUTO);
     add_job(&f, 100, 2, 0, 1);
     add_job(&f, 200, 2, 0, 1);
     set_memory(&f, 100, (uint64_t[]){1, 30});
@@ -32,8 +31,7 @@ static void test_first_home(void **state)
     fixture_assert_settled(&f, true);
 
     fixture_done(&f);
-    fixture_init(&f, SMALL);
-    fixture_policy(&f, "a", AUTO);
+    fixture_init_with(&f, SMALL, AUTO);
     add_job(&f, 100, 2, 2, 1);
     world_process(f.world, 100)->memory_awaited = true;
     fixture_plan(&f, true);
@@ -47,8 +45,7 @@ static void test_first_home(void **state)
     fixture_done(&f);
 
     /* A single thread's memory is most likely where it runs. */
-    fixture_init(&f, SMALL);
-    fixture_policy(&f, "a", AUTO);
+    fixture_init_with(&f, SMALL, AUTO);
     add_job(&f, 100, 1, 2, 1);
     world_process(f.world, 100)->memory_awaited = true;
     fixture_place(&f);
@@ -56,8 +53,7 @@ static void test_first_home(void **state)
     fixture_done(&f);
 
     /* If it does not become known in time, where the group ran decides. */
-    fixture_init(&f, SMALL);
-    fixture_policy(&f, "a", AUTO);
+    fixture_init_with(&f, SMALL, AUTO);
     add_job(&f, 100, 2, 2, 1);
     world_process(f.world, 100)->memory_awaited = true;
     seconds(&f, 3);
@@ -72,8 +68,7 @@ static void test_wide_and_back(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, SMALL);
-    fixture_policy(&f, "a", "[Placement]\nMode=auto\n[Workload]\nMinAgeSec=0\n");
+    fixture_init_with(&f, SMALL, "[Placement]\nMode=auto\n[Workload]\nMinAgeSec=0\n");
     add_job(&f, 100, 4, 0, 1);
     fixture_plan(&f, true);
     assert_int_equal(f.plan.n_actions, 0);
@@ -115,8 +110,8 @@ static void test_spread_and_compress(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, "numa:4 l3:1 core:2 pu:1 distances=10,16,32,32,16,10,32,32,32,32,10,16,32,32,16,10");
-    fixture_policy(&f, "a", "[Placement]\nMode=compress\n");
+    fixture_init_with(&f, "numa:4 l3:1 core:2 pu:1 distances=10,16,32,32,16,10,32,32,32,32,10,16,32,32,16,10",
+                      "[Placement]\nMode=compress\n");
     add_job(&f, 100, 4, 4, 1);
     set_memory(&f, 100, (uint64_t[]){0, 0, 0, 50});
     set_demand(&f, 100, 400, 0);
@@ -144,16 +139,14 @@ static void test_expected_and_idle(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, FOUR);
-    fixture_policy(&f, "a", "[Placement]\nMode=auto\n[Workload]\nMinAgeSec=0\nExpectWidth=14\n");
+    fixture_init_with(&f, FOUR, "[Placement]\nMode=auto\n[Workload]\nMinAgeSec=0\nExpectWidth=14\n");
     add_job(&f, 100, 14, 8, 1);
     set_demand(&f, 100, 10, 0);
     fixture_place(&f);
     assert_int_equal(hwloc_bitmap_weight(group_of(&f, 100)->home_nodes), 2);
     fixture_done(&f);
 
-    fixture_init(&f, FOUR);
-    fixture_policy(&f, "a", AUTO);
+    fixture_init_with(&f, FOUR, AUTO);
     add_job(&f, 100, 4, 8, 1);
     set_demand(&f, 100, 10, 0);
     fixture_plan(&f, true);
@@ -175,8 +168,7 @@ static void test_young(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, FOUR);
-    fixture_policy(&f, "a", "[Placement]\nMode=auto\n[Workload]\nMinAgeSec=5s\n");
+    fixture_init_with(&f, FOUR, "[Placement]\nMode=auto\n[Workload]\nMinAgeSec=5s\n");
     add_job(&f, 100, 4, 16, 1);
     fixture_home(&f);
     assert_nodes(&f, 100, "2");
@@ -196,9 +188,8 @@ static void test_bounds(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, FOUR);
-    fixture_policy(&f, "a",
-                   "[Placement]\nMode=compress\nNodes=1-2\n[Workload]\nMinAgeSec=0\nGroupBy=process\n");
+    fixture_init_with(&f, FOUR,
+                      "[Placement]\nMode=compress\nNodes=1-2\n[Workload]\nMinAgeSec=0\nGroupBy=process\n");
     add_job(&f, 100, 2, 0, 1);
     fixture_process(&f, 200, "a", "16-31");
     fixture_task(&f, 200, 200, 0)->last_cpu.i = 16;
@@ -220,8 +211,7 @@ static void test_bounds(void **state)
     assert_true(hwloc_bitmap_isincluded(group_of(&f, 100)->home_nodes, fixture_mask(&f, "1-2")));
     fixture_done(&f);
 
-    fixture_init(&f, FOUR);
-    fixture_policy(&f, "a", "[Placement]\nMode=auto\nMaxNodes=1\n[Workload]\nMinAgeSec=0\n");
+    fixture_init_with(&f, FOUR, "[Placement]\nMode=auto\nMaxNodes=1\n[Workload]\nMinAgeSec=0\n");
     add_job(&f, 100, 20, 0, 1);
     fixture_place(&f);
     assert_int_equal(hwloc_bitmap_weight(group_of(&f, 100)->home_nodes), 1);
@@ -230,8 +220,7 @@ static void test_bounds(void **state)
 /* Sets up two groups of the size of a node, each at home on one. */
 static void make_pair(Fixture *f)
 {
-    fixture_init(f, SMALL);
-    fixture_policy(f, "a", AUTO);
+    fixture_init_with(f, SMALL, AUTO);
     add_job(f, 100, 2, 0, 1);
     add_job(f, 200, 2, 2, 1);
     fixture_home(f);
@@ -322,8 +311,7 @@ static void test_revert(void **state)
     for (int worse = 0; worse < 3; worse++) {
         CLEANUP(fixture_done) Fixture f;
 
-        fixture_init(&f, SMALL);
-        fixture_policy(&f, "a", AUTO);
+        fixture_init_with(&f, SMALL, AUTO);
         add_job(&f, 100, 2, 0, 1);
         fixture_home(&f);
         set_memory(&f, 100, (uint64_t[]){0, 1000});
@@ -357,8 +345,7 @@ static void test_restless(void **state)
     unsigned n_moves = 0;
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, FOUR);
-    fixture_policy(&f, "a", EACH "[Placement]\nMode=auto\nSettleSec=1s\nPingPongSec=10min\n");
+    fixture_init_with(&f, FOUR, EACH "[Placement]\nMode=auto\nSettleSec=1s\nPingPongSec=10min\n");
     add_job(&f, 100, 2, 0, 1);
     fixture_home(&f);
     for (unsigned i = 1; i < 100; i++) {
@@ -380,8 +367,7 @@ static void test_jvm(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, FOUR);
-    fixture_policy(&f, "a", AUTO);
+    fixture_init_with(&f, FOUR, AUTO);
     for (pid_t i = 0; i < 4; i++) {
         add_job(&f, 100 * (i + 1), 8, (int)i, 4);
         set_memory(&f, 100 * (i + 1), (uint64_t[]){250, 250, 250, 250});
@@ -420,8 +406,7 @@ static void test_flip(void **state)
     };
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, "numa:2 l3:1 core:6 pu:1 distances=10,20,20,10");
-    fixture_policy(&f, "a", AUTO);
+    fixture_init_with(&f, "numa:2 l3:1 core:6 pu:1 distances=10,20,20,10", AUTO);
     for (size_t i = 0; i < ARRAY_SIZE(groups); i++) {
         add_job(&f, groups[i].pid, groups[i].n, 0, 1);
         for (unsigned k = 0; k < groups[i].n; k++)
@@ -445,8 +430,7 @@ static void test_retry(void **state)
         char nodes[101] = "";
         CLEANUP(fixture_done) Fixture f;
 
-        fixture_init(&f, "numa:8 l3:1 core:16 pu:1");
-        fixture_policy(&f, "a", AUTO);
+        fixture_init_with(&f, "numa:8 l3:1 core:16 pu:1", AUTO);
         for (unsigned k = 0; k < 100; k++) {
             pid_t pid = (pid_t)(1000 + k * strides[i] % 100);
 
@@ -476,8 +460,7 @@ static void test_hysteresis(void **state)
     uint64_t seed = 7;
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, TWO_SHARDS);
-    fixture_policy(&f, "a", AUTO);
+    fixture_init_with(&f, TWO_SHARDS, AUTO);
     for (pid_t i = 0; i < 14; i++)
         add_job(&f, 100 + i, 1, (int)i, 1);
     fixture_home(&f);

@@ -135,8 +135,7 @@ static void test_pinned_to_two(void **state)
     fixture_memory(&f);
     fixture_policy(&f, "a", AUTO);
     add_process(&f, 10);
-    assert_int_equal(world_set_process_memory(f.world, world_process(f.world, 10), bytes, f.world->now_usec),
-                     0);
+    fixture_bytes(&f, 10, bytes);
     for (pid_t tid = 10; tid <= 11; tid++) {
         fixture_find(&f, 10, tid)->hands = TASK_HANDS_FOREIGN;
         fixture_find(&f, 10, tid)->allowed = fixture_mask(&f, "0-3");

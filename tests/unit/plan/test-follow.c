@@ -339,9 +339,7 @@ static void test_use_awaited(void **state)
         fixture_memory(&f);
         fixture_policy(&f, "a", policies[i % 2]);
         add_process(&f, 10);
-        assert_int_equal(world_set_process_memory(f.world, world_process(f.world, 10),
-                                                  (uint64_t[]){0, 0, 0, 64 * MIB}, f.world->now_usec),
-                         0);
+        fixture_bytes(&f, 10, (uint64_t[]){0, 0, 0, 64 * MIB});
         world_process(f.world, 10)->use_awaited = i >= 2;
         fixture_plan(&f, true);
         assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), i == 3 ? 0 : 1);
@@ -375,9 +373,7 @@ static void test_beside(void **state)
         fixture_memory(&f);
         fixture_policy(&f, "a", cases[i].policy);
         add_process(&f, 10);
-        assert_int_equal(world_set_process_memory(f.world, world_process(f.world, 10),
-                                                  (uint64_t[]){0, 0, 0, 64 * MIB}, f.world->now_usec),
-                         0);
+        fixture_bytes(&f, 10, (uint64_t[]){0, 0, 0, 64 * MIB});
         /* Use is hidden on the whole machine, or of this process. */
         *(k % 2 ? &world_process(f.world, 10)->use_hidden : &f.world->use_hidden) = cases[i].hidden;
         f.world->kernel_balances = true;
@@ -455,24 +451,17 @@ static void test_check(void **state)
     assert_int_equal(f.plan.actions[1].kind, PLAN_KIND_MOVE_PAGES);
     memory = &f.plan.actions[1].memory;
     move = move_of(&f, 10);
-#define ASSERT_BROKEN(change, restore)                                                         \
-    do {                                                                                       \
-        change;                                                                                \
-        assert_int_equal(plan_check(f.world, f.policies, &f.limits, &f.plan, NULL), -EUCLEAN); \
-        restore;                                                                               \
-        assert_int_equal(plan_check(f.world, f.policies, &f.limits, &f.plan, NULL), 0);        \
-    } while (0)
-    ASSERT_BROKEN(memory->to = fixture_mask(&f, "1"), memory->to = fixture_mask(&f, "0"));
-    ASSERT_BROKEN(memory->from = fixture_mask(&f, "0"), memory->from = fixture_mask(&f, "1"));
-    ASSERT_BROKEN(memory->rate_bytes = 0, memory->rate_bytes = 128 * MIB);
-    ASSERT_BROKEN(memory->headroom_percent = 9, memory->headroom_percent = 10);
-    ASSERT_BROKEN(f.world->nodes[0].free_bytes = 8192 * MIB / 100 * 10,
+    ASSERT_BROKEN(&f, memory->to = fixture_mask(&f, "1"), memory->to = fixture_mask(&f, "0"));
+    ASSERT_BROKEN(&f, memory->from = fixture_mask(&f, "0"), memory->from = fixture_mask(&f, "1"));
+    ASSERT_BROKEN(&f, memory->rate_bytes = 0, memory->rate_bytes = 128 * MIB);
+    ASSERT_BROKEN(&f, memory->headroom_percent = 9, memory->headroom_percent = 10);
+    ASSERT_BROKEN(&f, f.world->nodes[0].free_bytes = 8192 * MIB / 100 * 10,
                   f.world->nodes[0].free_bytes = 4096 * MIB);
-    ASSERT_BROKEN(move->until_usec = f.world->now_usec + 1, move->until_usec = 0);
-    ASSERT_BROKEN(move->over_usec = f.world->now_usec, move->over_usec = 0);
-    ASSERT_BROKEN(move->to = fixture_mask(&f, "0"), move->to = NULL);
-    ASSERT_BROKEN(f.policies->policies[0]->follow = false, f.policies->policies[0]->follow = true);
-    ASSERT_BROKEN(f.plan.actions[1].subject.tid = 10, f.plan.actions[1].subject.tid = 0);
+    ASSERT_BROKEN(&f, move->until_usec = f.world->now_usec + 1, move->until_usec = 0);
+    ASSERT_BROKEN(&f, move->over_usec = f.world->now_usec, move->over_usec = 0);
+    ASSERT_BROKEN(&f, move->to = fixture_mask(&f, "0"), move->to = NULL);
+    ASSERT_BROKEN(&f, f.policies->policies[0]->follow = false, f.policies->policies[0]->follow = true);
+    ASSERT_BROKEN(&f, f.plan.actions[1].subject.tid = 10, f.plan.actions[1].subject.tid = 0);
 }
 
 TEST_MAIN(NULL, NULL, test_grown, test_follows, test_never_inside_the_home, test_refusals, test_little,

@@ -48,8 +48,7 @@ static void test_freeze_and_thaw(void **state)
     };
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, TWO_SHARDS);
-    fixture_policy(&f, "a", AUTO);
+    fixture_init_with(&f, TWO_SHARDS, AUTO);
     add_small(&f, 100, 920, 104);
     fixture_home(&f);
     assert_nodes(&f, 100, "0");
@@ -73,8 +72,7 @@ static void test_not_frozen(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, TWO_SHARDS);
-    fixture_policy(&f, "a", AUTO "AllowedImbalance=3\n"); /* all of them */
+    fixture_init_with(&f, TWO_SHARDS, AUTO "AllowedImbalance=3\n"); /* all of them */
     fixture_policy(&f, "b",
                    EACH "MinAgeSec=0\n[Placement]\nMode=spread\nMaxNodes=1\n"
                         "AllowedImbalance=3\n");
@@ -104,8 +102,7 @@ static void test_no_eviction(void **state)
     for (int converged = 0; converged < 2; converged++) {
         CLEANUP(fixture_done) Fixture f;
 
-        fixture_init(&f, TWO_SHARDS);
-        fixture_policy(&f, "a", AUTO);
+        fixture_init_with(&f, TWO_SHARDS, AUTO);
         add_small(&f, 100, converged ? 1000 : 850, converged ? 24 : 174);
         fixture_home(&f);
         plan_homes(&f);
@@ -124,8 +121,7 @@ static void test_eviction_by_frozen(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, TWO_SHARDS);
-    fixture_policy(&f, "a", AUTO);
+    fixture_init_with(&f, TWO_SHARDS, AUTO);
     add_job(&f, 100, 5, 0, 1);
     add_job(&f, 200, 6, 0, 1);
     for (pid_t pid = 100; pid <= 200; pid += 100) {
@@ -153,8 +149,7 @@ static void test_outgrown(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, FOUR);
-    fixture_policy(&f, "a", AUTO);
+    fixture_init_with(&f, FOUR, AUTO);
     add_job(&f, 100, 12, 0, 1);
     set_memory(&f, 100, (uint64_t[]){1024, 0, 0, 0});
     set_demand(&f, 100, 500, 0);
@@ -174,8 +169,7 @@ static void test_cpuset_parts(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, FOUR);
-    fixture_policy(&f, "a", AUTO);
+    fixture_init_with(&f, FOUR, AUTO);
     for (pid_t pid = 100; pid <= 200; pid += 100) {
         add_job(&f, pid, 2, 6, 1);
         set_memory(&f, pid, (uint64_t[]){1024, 0, 0, 0});
@@ -202,9 +196,10 @@ static void test_shares_cores(void **state)
     for (unsigned siblings = 1; siblings <= 2; siblings++) {
         CLEANUP(fixture_done) Fixture f;
 
-        fixture_init(&f, siblings == 2 ? "numa:4 l3:1 core:1 pu:2 " NEAR_AND_FAR
-                                       : "numa:4 l3:1 core:2 pu:1 " NEAR_AND_FAR);
-        fixture_policy(&f, "a", AUTO);
+        fixture_init_with(&f,
+                          siblings == 2 ? "numa:4 l3:1 core:1 pu:2 " NEAR_AND_FAR
+                                        : "numa:4 l3:1 core:2 pu:1 " NEAR_AND_FAR,
+                          AUTO);
         add_job(&f, 100, 2, 0, 1);
         set_memory(&f, 100, (uint64_t[]){1024, 0, 0, 0});
         set_demand(&f, 100, 100, 0);
@@ -224,8 +219,7 @@ static void test_bound(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, TWO_SHARDS);
-    fixture_policy(&f, "a", AUTO);
+    fixture_init_with(&f, TWO_SHARDS, AUTO);
     add_job(&f, 100, 6, 0, 1);
     set_memory(&f, 100, (uint64_t[]){1024, 0});
     fixture_home(&f);

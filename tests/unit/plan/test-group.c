@@ -118,12 +118,10 @@ static void test_reassigned(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, TWO_SHARDS);
-    fixture_policy(&f, "a", FIXED0);
+    fixture_init_with(&f, TWO_SHARDS, FIXED0);
     fixture_policy(&f, "b", "[Placement]\nMode=fixed\nNodes=1\n");
     fixture_policy(&f, "c", "[Placement]\nMode=fixed\nNodes=1\n");
-    fixture_process(&f, 1, "a", NULL);
-    fixture_task(&f, 1, 1, 0);
+    fixture_threads(&f, 1, 1);
     fixture_home(&f);
     assert_int_equal(group_assign(f.world, f.policies, world_process(f.world, 1), 1), 0);
     fixture_assert_settled(&f, false);

@@ -131,8 +131,7 @@ static uint64_t noise(uint64_t seed, const char *policy)
     uint16_t demand[9];
     Fixture f;
 
-    fixture_init(&f, TWO_SHARDS);
-    fixture_policy(&f, "a", policy);
+    fixture_init_with(&f, TWO_SHARDS, policy);
     fixture_process(&f, 10, "a", NULL);
     for (unsigned i = 0; i < 9; i++)
         fixture_task(&f, 10, 10 + (pid_t)i, 0);
@@ -174,8 +173,7 @@ static void test_relapses(void **state)
     uint16_t demand[20];
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, TWO_SHARDS);
-    fixture_policy(&f, "a", FIXED0);
+    fixture_init_with(&f, TWO_SHARDS, FIXED0);
     fixture_policy(&f, "b", "[Placement]\nMode=fixed\nNodes=1\n");
     fixture_process(&f, 10, "a", NULL);
     fixture_process(&f, 20, "b", NULL);

@@ -21,11 +21,8 @@ static void test_fixed(void **state)
     const Group *group;
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, TWO_SHARDS);
-    fixture_policy(&f, "a", FIXED0);
-    fixture_process(&f, 10, "a", NULL);
-    fixture_task(&f, 10, 10, 0);
-    fixture_task(&f, 10, 11, 0);
+    fixture_init_with(&f, TWO_SHARDS, FIXED0);
+    fixture_threads(&f, 10, 2);
 
     fixture_plan(&f, false);
     assert_int_equal(f.plan.n_actions, 0); /* homes are for slow ticks */
@@ -46,8 +43,7 @@ static void test_fixed(void **state)
     fixture_assert_settled(&f, true);
 
     /* A later process joins; a thread born with our mask is recorded. */
-    fixture_process(&f, 20, "a", NULL);
-    fixture_task(&f, 20, 20, 0);
+    fixture_threads(&f, 20, 1);
     fixture_task(&f, 10, 12, 0)->allowed = fixture_mask(&f, "0-7");
     fixture_plan(&f, true);
     assert_int_equal(f.plan.n_actions, 2);
@@ -64,12 +60,9 @@ static void test_met_now(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, TWO_SHARDS);
-    fixture_policy(&f, "a", FIXED0 "[Workload]\nMinAgeSec=0\n");
-    for (pid_t pid = 10; pid <= 30; pid += 10) {
-        fixture_process(&f, pid, "a", NULL);
-        fixture_task(&f, pid, pid, 0);
-    }
+    fixture_init_with(&f, TWO_SHARDS, FIXED0 "[Workload]\nMinAgeSec=0\n");
+    for (pid_t pid = 10; pid <= 30; pid += 10)
+        fixture_threads(&f, pid, 1);
     world_process(f.world, 20)->first_seen_usec = f.world->now_usec;
     world_process(f.world, 20)->gone = true;
     fixture_plan(&f, false);
@@ -98,8 +91,7 @@ static void test_cut(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, TWO_SHARDS);
-    fixture_policy(&f, "a", FIXED0);
+    fixture_init_with(&f, TWO_SHARDS, FIXED0);
     fixture_process(&f, 10, "a", "4-11");
     fixture_task(&f, 10, 10, 0);
     fixture_process(&f, 11, "a", "8-15");
@@ -136,8 +128,7 @@ static void test_refused(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         CLEANUP(fixture_done) Fixture f;
 
-        fixture_init(&f, TWO_SHARDS);
-        fixture_policy(&f, "a", cases[i].policy);
+        fixture_init_with(&f, TWO_SHARDS, cases[i].policy);
         fixture_process(&f, 10, "a", NULL);
         fixture_task(&f, 10, 10, 500);
         fixture_plan(&f, true);
@@ -150,10 +141,8 @@ static void test_observe_and_pause(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, TWO_SHARDS);
-    fixture_policy(&f, "a", FIXED0);
-    fixture_process(&f, 10, "a", NULL);
-    fixture_task(&f, 10, 10, 0);
+    fixture_init_with(&f, TWO_SHARDS, FIXED0);
+    fixture_threads(&f, 10, 1);
     f.limits.observe = true;
     fixture_plan(&f, true);
     assert_int_equal(f.plan.n_actions, 0);
@@ -190,11 +179,8 @@ static void test_hands(void **state)
         CLEANUP(fixture_done) Fixture f;
         Task *task;
 
-        fixture_init(&f, TWO_SHARDS);
-        fixture_policy(&f, "a", FIXED0);
-        fixture_process(&f, 10, "a", NULL);
-        fixture_task(&f, 10, 10, 0);
-        fixture_task(&f, 10, 11, 0);
+        fixture_init_with(&f, TWO_SHARDS, FIXED0);
+        fixture_threads(&f, 10, 2);
         task = fixture_task(&f, 10, 12, 0);
         task->hands = (uint8_t)cases[i].hands;
         if (!cases[i].apart)
@@ -215,10 +201,8 @@ static void test_foreign_at_home(void **state)
     CLEANUP(fixture_done) Fixture f;
     Task *task;
 
-    fixture_init(&f, TWO_SHARDS);
-    fixture_policy(&f, "a", FIXED0);
-    fixture_process(&f, 10, "a", NULL);
-    fixture_task(&f, 10, 10, 0);
+    fixture_init_with(&f, TWO_SHARDS, FIXED0);
+    fixture_threads(&f, 10, 1);
     task = fixture_task(&f, 10, 11, 0);
     task->hands = TASK_HANDS_FOREIGN;
     task->allowed = fixture_mask(&f, "0-7");
@@ -232,10 +216,8 @@ static void test_override(void **state)
     CLEANUP(fixture_done) Fixture f;
     Task *task;
 
-    fixture_init(&f, TWO_SHARDS);
-    fixture_policy(&f, "a", FIXED0 "[Workload]\nForeignAffinity=override\n");
-    fixture_process(&f, 10, "a", NULL);
-    fixture_task(&f, 10, 10, 0);
+    fixture_init_with(&f, TWO_SHARDS, FIXED0 "[Workload]\nForeignAffinity=override\n");
+    fixture_threads(&f, 10, 1);
     task = fixture_task(&f, 10, 11, 0);
     task->hands = TASK_HANDS_FOREIGN;
     task->allowed = fixture_mask(&f, "12");
@@ -266,8 +248,7 @@ static void test_nodes_change(void **state)
 
     fixture_init(&f, TWO_SHARDS);
     policy = fixture_policy(&f, "a", FIXED0);
-    fixture_process(&f, 10, "a", NULL);
-    fixture_task(&f, 10, 10, 0);
+    fixture_threads(&f, 10, 1);
     fixture_home(&f);
 
     assert_int_equal(hwloc_bitmap_only(policy->nodes, 1), 0);
@@ -298,11 +279,8 @@ static void assert_release(Fixture *f, PlanRule rule)
 
 static void make_homed(Fixture *f)
 {
-    fixture_init(f, TWO_SHARDS);
-    fixture_policy(f, "a", FIXED0);
-    fixture_process(f, 10, "a", NULL);
-    fixture_task(f, 10, 10, 0);
-    fixture_task(f, 10, 11, 0);
+    fixture_init_with(f, TWO_SHARDS, FIXED0);
+    fixture_threads(f, 10, 2);
     fixture_home(f);
 }
 
@@ -358,12 +336,9 @@ static void test_budget(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, TWO_SHARDS);
-    fixture_policy(&f, "a", FIXED0);
-    for (pid_t pid = 1; pid <= 100; pid++) {
-        fixture_process(&f, pid, "a", NULL);
-        fixture_task(&f, pid, pid, 0);
-    }
+    fixture_init_with(&f, TWO_SHARDS, FIXED0);
+    for (pid_t pid = 1; pid <= 100; pid++)
+        fixture_threads(&f, pid, 1);
     fixture_plan(&f, true);
     assert_int_equal(f.plan.n_actions, PLAN_ACTIONS_PER_TICK);
     assert_int_equal(f.plan.n_refused[PLAN_REASON_BUDGET], 100 - PLAN_ACTIONS_PER_TICK);

@@ -9,8 +9,7 @@ static void test_fixed_neighbour(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, TWO_SHARDS);
-    fixture_policy(&f, "a", AUTO);
+    fixture_init_with(&f, TWO_SHARDS, AUTO);
     fixture_policy(&f, "b", EACH "ExpectWidth=6\n[Placement]\nMode=fixed\nNodes=0-1\n");
     add_job(&f, 100, 5, 0, 1);
     set_memory(&f, 100, (uint64_t[]){64, 0});
@@ -33,8 +32,7 @@ static void test_moved_young(void **state)
     CLEANUP(fixture_done) Fixture f;
     Group *g;
 
-    fixture_init(&f, TWO_SHARDS);
-    fixture_policy(&f, "a", AUTO);
+    fixture_init_with(&f, TWO_SHARDS, AUTO);
     fixture_policy(&f, "b", EACH "[Placement]\nMode=fixed\nNodes=1\n");
     add_job(&f, 100, 6, 0, 1);
     set_memory(&f, 100, (uint64_t[]){64, 0});

@@ -9,11 +9,8 @@
 
 static void start(Fixture *f)
 {
-    fixture_init(f, TWO_SHARDS);
-    fixture_policy(f, "a", FIXED0);
-    fixture_process(f, 10, "a", NULL);
-    for (pid_t tid = 10; tid < 15; tid++)
-        fixture_task(f, 10, tid, 0);
+    fixture_init_with(f, TWO_SHARDS, FIXED0);
+    fixture_threads(f, 10, 5);
     fixture_plan(f, true);
     assert_int_equal(f->plan.n_actions, 1);
 }

@@ -25,8 +25,7 @@ static void test_s_push(void **state)
     for (unsigned n = 8; n <= 9; n++) {
         CLEANUP(fixture_done) Fixture f;
 
-        fixture_init(&f, CORES);
-        fixture_policy(&f, "a", AUTO);
+        fixture_init_with(&f, CORES, AUTO);
         for (unsigned i = 0; i < n; i++) {
             add_job(&f, (pid_t)(100 + i), 1, (int)(i % 8), 1);
             set_memory(&f, (pid_t)(100 + i), (uint64_t[]){1, 0});
@@ -45,8 +44,7 @@ static void test_busy_cores(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, CORES);
-    fixture_policy(&f, "a", AUTO);
+    fixture_init_with(&f, CORES, AUTO);
     f.world->nodes[0].others_permille = 3000;
     for (pid_t pid = 100; pid < 105; pid++)
         add_job(&f, pid, 1, 0, 1);
@@ -61,8 +59,7 @@ static void test_idle_cpus(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, CORES);
-    fixture_policy(&f, "a", AUTO);
+    fixture_init_with(&f, CORES, AUTO);
     for (pid_t pid = 100; pid < 116; pid++)
         add_job(&f, pid, 1, 0, 1);
     fixture_home(&f);
@@ -74,8 +71,7 @@ static void test_idle_cpus(void **state)
  * node 0, which is full. */
 static void begin_packed(Fixture *f, unsigned n)
 {
-    fixture_init(f, "numa:3 l3:1 core:4 pu:2");
-    fixture_policy(f, "a", EACH "[Placement]\nMode=fixed\nNodes=0-1\n");
+    fixture_init_with(f, "numa:3 l3:1 core:4 pu:2", EACH "[Placement]\nMode=fixed\nNodes=0-1\n");
     add_job(f, 100, n, 0, 1);
     fixture_home(f);
     set_demand(f, 100, 1000, 0);
@@ -114,8 +110,7 @@ static void test_in_the_way(void **state)
     for (unsigned free = 0; free < 2; free++) {
         CLEANUP(fixture_done) Fixture f;
 
-        fixture_init(&f, "numa:3 l3:1 core:4 pu:1");
-        fixture_policy(&f, "a", EACH "[Placement]\nMode=fixed\nNodes=0-1\n");
+        fixture_init_with(&f, "numa:3 l3:1 core:4 pu:1", EACH "[Placement]\nMode=fixed\nNodes=0-1\n");
         fixture_policy(&f, "b", EACH "[Placement]\nMode=fixed\nNodes=0\n");
         add_job(&f, 100, 1, 0, 1);
         fixture_process(&f, 200, free ? "a" : "b", NULL);
@@ -201,8 +196,7 @@ static void test_stays(void **state)
     for (int left = 0; left < 2; left++) {
         CLEANUP(fixture_done) Fixture f;
 
-        fixture_init(&f, TWO_SHARDS);
-        fixture_policy(&f, "a", AUTO);
+        fixture_init_with(&f, TWO_SHARDS, AUTO);
         add_job(&f, 100, 8, left ? 0 : 8, 1);
         add_job(&f, 200, 8, left ? 8 : 0, 1);
         set_memory(&f, 100, (uint64_t[]){512, 512});

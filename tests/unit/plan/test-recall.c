@@ -11,8 +11,7 @@
  * two seconds ago. Process 20 owns node 1 and sleeps. */
 static void make_lent(Fixture *f)
 {
-    fixture_init(f, TWO_SHARDS);
-    fixture_policy(f, "a", FIXED0);
+    fixture_init_with(f, TWO_SHARDS, FIXED0);
     fixture_policy(f, "b", FIXED1);
     fixture_process(f, 10, "a", NULL);
     for (pid_t tid = 10; tid < 20; tid++)
@@ -243,8 +242,8 @@ static void test_farthest_first(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, "numa:3 l3:1 core:2 pu:1 distances=10,20,30,20,10,30,30,30,10");
-    fixture_policy(&f, "a", FIXED0 "[Steal]\nNodeLimit=3\n");
+    fixture_init_with(&f, "numa:3 l3:1 core:2 pu:1 distances=10,20,30,20,10,30,30,30,10",
+                      FIXED0 "[Steal]\nNodeLimit=3\n");
     fixture_process(&f, 10, "a", NULL);
     for (pid_t tid = 10; tid < 16; tid++)
         fixture_task(&f, 10, tid, 700);

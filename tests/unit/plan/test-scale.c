@@ -17,10 +17,9 @@
  * cooling down, and a group skips one pass after each one in vain. */
 static void make_small_groups(Fixture *f)
 {
-    fixture_init(f, TWO_SHARDS);
-    fixture_policy(f, "a",
-                   "[Workload]\nGroupBy=process\n[Placement]\nMode=fixed\nNodes=0\n[Limits]\nNiceTries=0\n"
-                   "BackoffMax=1\n");
+    fixture_init_with(f, TWO_SHARDS,
+                      "[Workload]\nGroupBy=process\n[Placement]\nMode=fixed\nNodes=0\n[Limits]\nNiceTries=0\n"
+                      "BackoffMax=1\n");
     fixture_cpus(f, 0, 7, 1000, 500);
     for (int cpu = 8; cpu < 16; cpu++)
         f->world->cpus[cpu].cooldown_until_usec = UINT64_MAX;

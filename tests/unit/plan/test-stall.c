@@ -50,8 +50,7 @@ static void test_counted(void **state)
     Process *process;
     StallCounts counts = {.instructions = 20000000, .cycles = 10000000, .misses = 1000};
 
-    fixture_init(&f, TWO_SHARDS);
-    fixture_policy(&f, "a", POLICY);
+    fixture_init_with(&f, TWO_SHARDS, POLICY);
     fixture_process(&f, 100, "a", NULL);
     process = world_process(f.world, 100);
     assert_false(stall_counted(f.world, process, &counts, 400000));
@@ -105,8 +104,7 @@ static void test_choice(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, TWO_SHARDS);
-    fixture_policy(&f, "a", POLICY);
+    fixture_init_with(&f, TWO_SHARDS, POLICY);
     fixture_policy(&f, "b", "[Placement]\nMode=compress\n");
     fixture_policy(&f, "c", POLICY "[Memory]\nEvidence=residency\n");
     add(&f, 100, "a", 12, 900);
@@ -135,8 +133,7 @@ static void test_sleepers(void **state)
     CLEANUP(fixture_done) Fixture f;
     uint32_t n = 0;
 
-    fixture_init(&f, TWO_SHARDS);
-    fixture_policy(&f, "a", POLICY);
+    fixture_init_with(&f, TWO_SHARDS, POLICY);
     for (pid_t pid = 100; pid < 500; pid += 10) {
         add(&f, pid, "a", 1, 0);
         if (pid < 400)
@@ -160,8 +157,7 @@ static void test_threads(void **state)
     pid_t tids[STALL_THREADS];
     size_t n;
 
-    fixture_init(&f, TWO_SHARDS);
-    fixture_policy(&f, "a", POLICY);
+    fixture_init_with(&f, TWO_SHARDS, POLICY);
     add(&f, 100, "a", 12, 100);
     world_task_by_tid(f.world, 100, 111)->run_permille = 900;
     world_task_by_tid(f.world, 100, 105)->run_permille = 200;
@@ -296,8 +292,7 @@ static void test_forgotten(void **state)
     Process *process;
     size_t n;
 
-    fixture_init(&f, TWO_SHARDS);
-    fixture_policy(&f, "a", POLICY);
+    fixture_init_with(&f, TWO_SHARDS, POLICY);
     add(&f, 100, "a", 1, 1000);
     process = world_process(f.world, 100);
     assert_true(stall_counted(f.world, process, &counts, 100000));

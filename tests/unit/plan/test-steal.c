@@ -42,8 +42,7 @@ static void steal2(const char *policy, unsigned ticks)
     unsigned lends = 0;
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, TWO_SHARDS);
-    fixture_policy(&f, "a", policy);
+    fixture_init_with(&f, TWO_SHARDS, policy);
     fixture_process(&f, 10, "a", NULL);
     for (unsigned i = 0; i < 12; i++) {
         fixture_task(&f, 10, 10 + (pid_t)i, 0);
@@ -260,8 +259,7 @@ static void test_cpuset(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, TWO_SHARDS);
-    fixture_policy(&f, "a", EAGER);
+    fixture_init_with(&f, TWO_SHARDS, EAGER);
     fixture_process(&f, 10, "a", "0-8"); /* one CPU outside its home */
     for (pid_t tid = 10; tid < 26; tid++)
         fixture_task(&f, 10, tid, 500);
@@ -330,8 +328,7 @@ static void test_no_home(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, TWO_SHARDS);
-    fixture_policy(&f, "a", "[Placement]\nMode=auto\n");
+    fixture_init_with(&f, TWO_SHARDS, "[Placement]\nMode=auto\n");
     fixture_process(&f, 10, "a", NULL);
     for (pid_t tid = 10; tid < 30; tid++)
         fixture_task(&f, 10, tid, 900);
@@ -352,8 +349,7 @@ static void test_nothing_to_borrow(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(policies); i++) {
         CLEANUP(fixture_done) Fixture f;
 
-        fixture_init(&f, TWO_SHARDS);
-        fixture_policy(&f, "a", policies[i]);
+        fixture_init_with(&f, TWO_SHARDS, policies[i]);
         fixture_process(&f, 10, "a", NULL);
         for (pid_t tid = 10; tid < 30; tid++)
             fixture_task(&f, 10, tid, 900);

@@ -17,8 +17,7 @@ static void set_memory(Fixture *f, uint64_t on_0, uint64_t on_1, uint64_t on_2, 
 {
     const uint64_t bytes[] = {on_0 * MIB, on_1 * MIB, on_2 * MIB, on_3 * MIB};
 
-    assert_int_equal(
-        world_set_process_memory(f->world, world_process(f->world, 10), bytes, f->world->now_usec), 0);
+    fixture_bytes(f, 10, bytes);
 }
 
 /* Sets up process 10 with eight busy threads, on nodes 0 and 1 of four nodes of 4 CPUs, where it stays. */
@@ -312,8 +311,7 @@ static void test_even_out_guards(void **state)
     (void)assert_ordered(&f, PLAN_RULE_EVEN_OUT, "0", "0-1", 32);
 
     /* A thread whose use is known can be put next to its memory. */
-    assert_int_equal(
-        world_set_task_use(f.world, fixture_find(&f, 10, 17), use, 1000, (TaskKey){0}, f.world->now_usec), 0);
+    fixture_use(&f, 10, 17, use, 1000, (TaskKey){0});
     assert_silent(&f);
     assert_int_equal(world_set_task_use(f.world, fixture_find(&f, 10, 17), NULL, 0, (TaskKey){0}, 0), 0);
 
@@ -348,8 +346,7 @@ static void test_even_out_by_process(void **state)
             continue;
         fixture_process(&f, pid * 10, "a", NULL);
         fixture_task(&f, pid * 10, pid * 10, 0);
-        assert_int_equal(
-            world_set_process_memory(f.world, world_process(f.world, pid * 10), bytes, f.world->now_usec), 0);
+        fixture_bytes(&f, pid * 10, bytes);
     }
     world_sum(f.world);
     fixture_plan(&f, true);
@@ -367,20 +364,13 @@ static void test_check(void **state)
     fixture_plan(&f, true);
     a = &f.plan.actions[f.plan.n_actions - 1];
     assert_int_equal(a->kind, PLAN_KIND_MOVE_PAGES);
-#define ASSERT_BROKEN(change, restore)                                                         \
-    do {                                                                                       \
-        change;                                                                                \
-        assert_int_equal(plan_check(f.world, f.policies, &f.limits, &f.plan, NULL), -EUCLEAN); \
-        restore;                                                                               \
-        assert_int_equal(plan_check(f.world, f.policies, &f.limits, &f.plan, NULL), 0);        \
-    } while (0)
-    ASSERT_BROKEN(a->memory.stripe = false, a->memory.stripe = true);
-    ASSERT_BROKEN(a->rule = PLAN_RULE_EVEN_OUT, a->rule = PLAN_RULE_INTERLEAVE);
-    ASSERT_BROKEN(a->rule = PLAN_RULE_FOLLOW_HOME, a->rule = PLAN_RULE_INTERLEAVE);
-    ASSERT_BROKEN(a->memory.to = fixture_mask(&f, "0"), a->memory.to = fixture_mask(&f, "0-1"));
-    ASSERT_BROKEN(a->memory.to = fixture_mask(&f, "0-2"), a->memory.to = fixture_mask(&f, "0-1"));
+    ASSERT_BROKEN(&f, a->memory.stripe = false, a->memory.stripe = true);
+    ASSERT_BROKEN(&f, a->rule = PLAN_RULE_EVEN_OUT, a->rule = PLAN_RULE_INTERLEAVE);
+    ASSERT_BROKEN(&f, a->rule = PLAN_RULE_FOLLOW_HOME, a->rule = PLAN_RULE_INTERLEAVE);
+    ASSERT_BROKEN(&f, a->memory.to = fixture_mask(&f, "0"), a->memory.to = fixture_mask(&f, "0-1"));
+    ASSERT_BROKEN(&f, a->memory.to = fixture_mask(&f, "0-2"), a->memory.to = fixture_mask(&f, "0-1"));
     f.world->groups[0].home = f.world->groups[0].home_nodes = NULL;
-    ASSERT_BROKEN(f.world->groups[0].roams = false, f.world->groups[0].roams = true);
+    ASSERT_BROKEN(&f, f.world->groups[0].roams = false, f.world->groups[0].roams = true);
 }
 
 TEST_MAIN(NULL, NULL, test_interleave, test_home_changes, test_roams, test_again, test_uneven_by_address,

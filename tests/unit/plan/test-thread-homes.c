@@ -51,15 +51,12 @@ static void test_caches_fill(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, "numa:4 l3:2 core:1 pu:1");
-    fixture_policy(&f, "a", AUTO "MinAgeSec=0\n");
+    fixture_init_with(&f, "numa:4 l3:2 core:1 pu:1", AUTO "MinAgeSec=0\n");
     fixture_process(&f, 10, "a", NULL);
     for (pid_t tid = 10; tid < 14; tid++) {
         fixture_task(&f, 10, tid, 0)->last_cpu.i = tid - 10;
-        assert_int_equal(world_set_task_use(f.world, fixture_find(&f, 10, tid),
-                                            (uint64_t[]){tid < 12 ? 1000 : 0, tid < 12 ? 0 : 1000, 0, 0},
-                                            1000, (TaskKey){0}, f.world->now_usec),
-                         0);
+        fixture_use(&f, 10, tid, (uint64_t[]){tid < 12 ? 1000 : 0, tid < 12 ? 0 : 1000, 0, 0}, 1000,
+                    (TaskKey){0});
     }
     place(&f);
     assert_int_equal(hwloc_bitmap_weight(f.world->groups[0].home_nodes), 4);
@@ -183,25 +180,14 @@ static void test_beside_others(void **state)
     CLEANUP(fixture_done) Fixture f;
     int on_0 = 0;
 
-    fixture_init(&f, SMALL);
-    fixture_policy(&f, "a", AUTO);
-    fixture_process(&f, 10, "a", NULL);
-    fixture_task(&f, 10, 10, 0);
-    fixture_process(&f, 20, "a", NULL);
-    for (pid_t tid = 20; tid < 23; tid++)
-        fixture_task(&f, 20, tid, 0);
+    fixture_init_with(&f, SMALL, AUTO);
+    fixture_threads(&f, 10, 1);
+    fixture_threads(&f, 20, 3);
     fixture_cpus(&f, 0, 3, 1000, 0);
-    assert_int_equal(world_set_process_memory(f.world, world_process(f.world, 10),
-                                              (uint64_t[]){1ULL << 30, 0}, f.world->now_usec),
-                     0);
-    assert_int_equal(world_set_process_memory(f.world, world_process(f.world, 20),
-                                              (uint64_t[]){1ULL << 30, 1ULL << 29}, f.world->now_usec),
-                     0);
+    fixture_bytes(&f, 10, (uint64_t[]){1ULL << 30, 0});
+    fixture_bytes(&f, 20, (uint64_t[]){1ULL << 30, 1ULL << 29});
     for (pid_t tid = 20; tid < 23; tid++)
-        assert_int_equal(world_set_task_use(f.world, fixture_find(&f, 20, tid),
-                                            (uint64_t[]){tid < 22 ? 1000 : 0, tid < 22 ? 0 : 1000}, 1000,
-                                            (TaskKey){0}, f.world->now_usec),
-                         0);
+        fixture_use(&f, 20, tid, (uint64_t[]){tid < 22 ? 1000 : 0, tid < 22 ? 0 : 1000}, 1000, (TaskKey){0});
     place(&f);
     assert_ptr_equal(f.world->groups[0].home_nodes, fixture_mask(&f, "0"));
     for (pid_t tid = 20; tid < 23; tid++)
@@ -214,11 +200,7 @@ static void test_stays_beside_its_own(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
 
-    init(&f);
-    for (pid_t tid = 10; tid < 14; tid++)
-        use(&f, tid, tid < 12 ? 1000 : 0, tid < 12 ? 0 : 1000, 1000, 0);
-    place(&f);
-    assert_nodes(&f, (int[]){0, 0, 1, 1});
+    start_apart(&f);
     use(&f, 13, 0, 1000, 700, 10);
     place(&f);
     assert_nodes(&f, (int[]){0, 0, 1, 1});
@@ -344,14 +326,11 @@ static void test_home_grows(void **state)
     CLEANUP(fixture_done) Fixture f;
     int n[4] = {0};
 
-    fixture_init(&f, "numa:4 l3:1 core:1 pu:1");
-    fixture_policy(&f, "a", AUTO);
+    fixture_init_with(&f, "numa:4 l3:1 core:1 pu:1", AUTO);
     fixture_process(&f, 10, "a", NULL);
     for (pid_t tid = 10; tid < 14; tid++) {
         fixture_task(&f, 10, tid, 0);
-        assert_int_equal(world_set_task_use(f.world, fixture_find(&f, 10, tid), (uint64_t[4]){1000}, 1000,
-                                            (TaskKey){0}, f.world->now_usec),
-                         0);
+        fixture_use(&f, 10, tid, (uint64_t[4]){1000}, 1000, (TaskKey){0});
         fixture_find(&f, 10, tid)->home_node.i = tid < 13 ? tid - 10 : 0;
     }
     fixture_cpus(&f, 0, 3, 1000, 0);
@@ -437,19 +416,14 @@ static void test_no_chain(void **state)
     int n = 0;
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, "numa:3 l3:1 core:2 pu:1");
-    fixture_policy(&f, "a", AUTO);
-    fixture_process(&f, 10, "a", NULL);
-    for (pid_t tid = 10; tid < 14; tid++)
-        fixture_task(&f, 10, tid, 0);
+    fixture_init_with(&f, "numa:3 l3:1 core:2 pu:1", AUTO);
+    fixture_threads(&f, 10, 4);
     fixture_cpus(&f, 0, 5, 1000, 0);
     for (pid_t tid = 10; tid < 14; tid++) {
         uint64_t pages[3] = {0};
 
         pages[tid < 12 ? 0 : tid - 11] = 1000;
-        assert_int_equal(world_set_task_use(f.world, fixture_find(&f, 10, tid), pages, 1000, (TaskKey){0},
-                                            f.world->now_usec),
-                         0);
+        fixture_use(&f, 10, tid, pages, 1000, (TaskKey){0});
     }
     place(&f);
     assert_int_equal(hwloc_bitmap_weight(f.world->groups[0].home_nodes), 3);

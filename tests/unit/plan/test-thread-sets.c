@@ -154,11 +154,8 @@ static void test_chain(void **state)
 /* The same with eight threads on two nodes of four CPUs. */
 static void init_eight(Fixture *f)
 {
-    fixture_init(f, "numa:2 l3:1 core:4 pu:1 distances=10,20,20,10");
-    fixture_policy(f, "a", AUTO);
-    fixture_process(f, 10, "a", NULL);
-    for (pid_t tid = 10; tid < 18; tid++)
-        fixture_task(f, 10, tid, 0);
+    fixture_init_with(f, "numa:2 l3:1 core:4 pu:1 distances=10,20,20,10", AUTO);
+    fixture_threads(f, 10, 8);
     fixture_cpus(f, 0, 7, 1000, 0);
 }
 
@@ -190,8 +187,7 @@ static char *live(const char *synthetic, uint32_t n_cpus, const char *sets, uint
     size_t n = strlen(sets);
     CLEANUP(fixture_done) Fixture f;
 
-    fixture_init(&f, synthetic);
-    fixture_policy(&f, "a", AUTO);
+    fixture_init_with(&f, synthetic, AUTO);
     fixture_process(&f, 10, "a", NULL);
     f.world->ablated = ablated;
     for (size_t i = 0; i < n; i++) {
@@ -205,9 +201,7 @@ static char *live(const char *synthetic, uint32_t n_cpus, const char *sets, uint
         bool first = i == 0 || sets[i] != sets[i - 1];
         TaskKey key = first ? (TaskKey){0} : world_task_key(f.world, fixture_find(&f, 10, 9 + (pid_t)i));
 
-        assert_int_equal(world_set_task_use(f.world, fixture_find(&f, 10, 10 + (pid_t)i), (uint64_t[8]){1000},
-                                            0, key, f.world->now_usec),
-                         0);
+        fixture_use(&f, 10, 10 + (pid_t)i, (uint64_t[8]){1000}, 0, key);
     }
     f.world->groups[0].roams = true;
     f.world->groups[0].last_home_usec = f.world->now_usec - 1000000;
@@ -272,8 +266,8 @@ static void test_divided_over_near_nodes(void **state)
     for (unsigned off = 0; off < 2; off++) {
         CLEANUP(fixture_done) Fixture f;
 
-        fixture_init(&f, "numa:4 l3:1 core:1 pu:1 distances=10,12,32,32,12,10,32,32,32,32,10,12,32,32,12,10");
-        fixture_policy(&f, "a", AUTO);
+        fixture_init_with(
+            &f, "numa:4 l3:1 core:1 pu:1 distances=10,12,32,32,12,10,32,32,32,32,10,12,32,32,12,10", AUTO);
         fixture_process(&f, 10, "a", NULL);
         f.world->ablated = (uint64_t)off << ABLATION_DISTANCES;
         for (pid_t tid = 10; tid < 14; tid++)
@@ -282,10 +276,8 @@ static void test_divided_over_near_nodes(void **state)
         for (pid_t tid = 10; tid < 14; tid++) {
             TaskKey key = world_task_key(f.world, fixture_find(&f, 10, tid - tid % 2));
 
-            assert_int_equal(world_set_task_use(f.world, fixture_find(&f, 10, tid),
-                                                (uint64_t[]){tid < 12 ? 0 : 1000, 0, tid < 12 ? 1000 : 0, 0},
-                                                0, tid % 2 ? key : (TaskKey){0}, f.world->now_usec),
-                             0);
+            fixture_use(&f, 10, tid, (uint64_t[]){tid < 12 ? 0 : 1000, 0, tid < 12 ? 1000 : 0, 0}, 0,
+                        tid % 2 ? key : (TaskKey){0});
         }
         f.world->groups[0].roams = true;
         f.world->groups[0].last_home_usec = f.world->now_usec - 1000000;
@@ -327,8 +319,7 @@ static void test_few_need_not_be_together(void **state)
     for (unsigned c = 0; c < CASES; c++) {
         CLEANUP(fixture_done) Fixture f;
 
-        fixture_init(&f, "numa:2 l3:1 core:8 pu:2");
-        fixture_policy(&f, "a", AUTO "MinAgeSec=0\n");
+        fixture_init_with(&f, "numa:2 l3:1 core:8 pu:2", AUTO "MinAgeSec=0\n");
         fixture_process(&f, 10, "a", NULL);
         f.world->ablated = c == SWITCHED_OFF ? 1ULL << ABLATION_FEW : 0;
         for (pid_t tid = 10; tid < 26; tid++) {
@@ -337,9 +328,7 @@ static void test_few_need_not_be_together(void **state)
             task->run_permille = task->run_before_permille = task->run_ewma_permille = 650;
         }
         fixture_cpus(&f, 0, 31, 0, 0);
-        assert_int_equal(world_set_process_memory(f.world, world_process(f.world, 10),
-                                                  (uint64_t[]){1 << 30, 0}, f.world->now_usec),
-                         0);
+        fixture_bytes(&f, 10, (uint64_t[]){1 << 30, 0});
         for (pid_t tid = 10; tid < 26; tid++)
             use(&f, tid, 1000, 0, 0, tid == 10 || (c != ALL && (tid - 10) % 4 == 0) ? 0 : tid - 1);
         place(&f);

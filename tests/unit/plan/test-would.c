@@ -50,8 +50,7 @@ static void test_goes_on(void **state)
     CLEANUP(fixture_done) Fixture f;
     CLEANUP(would_done) Would would = {0};
 
-    fixture_init(&f, TWO_SHARDS);
-    fixture_policy(&f, "a", OBSERVE);
+    fixture_init_with(&f, TWO_SHARDS, OBSERVE);
     add_job(&f, 100, 2, 0, 1);
     set_memory(&f, 100, (uint64_t[]){0, 1024});
     look(&f, &would);
@@ -77,8 +76,7 @@ static void test_repinned(void **state)
     CLEANUP(would_done) Would would = {0};
     const Task *task;
 
-    fixture_init(&f, TWO_SHARDS);
-    fixture_policy(&f, "a", OBSERVE);
+    fixture_init_with(&f, TWO_SHARDS, OBSERVE);
     add_job(&f, 100, 1, 0, 1);
     set_memory(&f, 100, (uint64_t[]){0, 1024});
     look(&f, &would);
@@ -99,8 +97,7 @@ static void test_comes_true(void **state)
         CLEANUP(fixture_done) Fixture f;
         CLEANUP(would_done) Would would = {0};
 
-        fixture_init(&f, TWO_SHARDS);
-        fixture_policy(&f, "a", OBSERVE);
+        fixture_init_with(&f, TWO_SHARDS, OBSERVE);
         add_job(&f, 100, 6, 0, 1);
         add_job(&f, 200, 6, 0, 1);
         set_memory(&f, 100, (uint64_t[]){1024, 0});
@@ -128,8 +125,7 @@ static void test_beside(void **state)
     CLEANUP(fixture_done) Fixture f;
     CLEANUP(would_done) Would would = {0};
 
-    fixture_init(&f, TWO_SHARDS);
-    fixture_policy(&f, "a", AUTO);
+    fixture_init_with(&f, TWO_SHARDS, AUTO);
     fixture_policy(&f, "b", OBSERVE);
     add_job(&f, 100, 2, 0, 1);
     set_memory(&f, 100, (uint64_t[]){1024, 0});
@@ -153,8 +149,7 @@ static void test_nobody(void **state)
     CLEANUP(fixture_done) Fixture f;
     CLEANUP(would_done) Would would = {0};
 
-    fixture_init(&f, TWO_SHARDS);
-    fixture_policy(&f, "a", AUTO);
+    fixture_init_with(&f, TWO_SHARDS, AUTO);
     fixture_policy(&f, "b", OBSERVE);
     add_job(&f, 100, 2, 0, 1);
     look(&f, &would);
@@ -174,8 +169,7 @@ static void test_local(void **state)
     const Process *process;
     const Group *group;
 
-    fixture_init(&f, TWO_SHARDS);
-    fixture_policy(&f, "a", OBSERVE);
+    fixture_init_with(&f, TWO_SHARDS, OBSERVE);
     add_job(&f, 100, 4, 0, 1);
     fixture_find(&f, 100, 103)->last_cpu = (CpuIx){8};
     process = world_process(f.world, 100);
@@ -233,8 +227,7 @@ static void test_gain(void **state)
         WouldGain gain;
         CLEANUP(fixture_done) Fixture f;
 
-        fixture_init(&f, TWO_SHARDS);
-        fixture_policy(&f, "a", OBSERVE);
+        fixture_init_with(&f, TWO_SHARDS, OBSERVE);
         add_job(&f, 100, 2, 0, 1);
         if (c->apart_permille > 0) {
             fixture_find(&f, 100, 101)->last_cpu = (CpuIx){8};

@@ -12,11 +12,8 @@
 /* Sets up one process with four busy threads, tids 10 to 13. */
 static inline void init(Fixture *f)
 {
-    fixture_init(f, SMALL);
-    fixture_policy(f, "a", AUTO);
-    fixture_process(f, 10, "a", NULL);
-    for (pid_t tid = 10; tid < 14; tid++)
-        fixture_task(f, 10, tid, 0);
+    fixture_init_with(f, SMALL, AUTO);
+    fixture_threads(f, 10, 4);
     fixture_cpus(f, 0, 3, 1000, 0);
 }
 
@@ -25,9 +22,7 @@ static inline void use(Fixture *f, pid_t tid, uint64_t node0, uint64_t node1, ui
 {
     TaskKey key = buddy > 0 ? world_task_key(f->world, fixture_find(f, 10, buddy)) : (TaskKey){0};
 
-    assert_int_equal(world_set_task_use(f->world, fixture_find(f, 10, tid), (uint64_t[]){node0, node1},
-                                        private_permille, key, f->world->now_usec),
-                     0);
+    fixture_use(f, 10, tid, (uint64_t[]){node0, node1}, private_permille, key);
 }
 
 static inline void assert_nodes(Fixture *f, const int *nodes)
