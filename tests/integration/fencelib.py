@@ -76,5 +76,13 @@ class FenceTest(lib.DaemonTest):
         self.assertEqual(work.masks(), {home})
         self.assertNotEqual(home, self.before)
 
+    def placed(self, **sections):
+        """A spinner in the cgroup and a daemon that has confined it."""
+        self.policy(**sections)
+        work = self.inside()
+        daemon = self.daemon().ready()
+        self.wait_up(daemon, work)
+        return work, daemon
+
     def wait_back(self):
         lib.wait_until("the cpuset as it was", lambda: self.cpus() == self.before)

@@ -100,13 +100,6 @@ class CpusetFs(fencelib.FenceTest):
     def daemon(self, *args, **kwargs):
         return super().daemon(*args, wrap=self.wrap, **kwargs)
 
-    def placed(self):
-        self.policy()
-        work = self.inside()
-        daemon = self.daemon().ready()
-        self.wait_up(daemon, work)
-        return work, daemon
-
     def check_back(self, work):
         self.assertEqual(self.cpus(), self.before)
         self.assertEqual(work.masks(), {self.full})

@@ -14,10 +14,7 @@ import lib
 
 class Fence(fencelib.FenceTest):
     def test_up_and_put_back(self):
-        self.policy()
-        work = self.inside()
-        daemon = self.daemon().ready()
-        self.wait_up(daemon, work)
+        work, daemon = self.placed()
         self.assertEqual(daemon.ctl("status")["fences_up"], 1)
         self.assertIn("Means", daemon.ctl_run("explain", str(work.pid)).stdout)
         # A process that joins from outside is confined, so it is at home at once, and is restored as well. Its own
@@ -33,10 +30,7 @@ class Fence(fencelib.FenceTest):
         self.assertEqual(work.masks() | late.masks(), {self.full})
 
     def test_crash(self):
-        self.policy()
-        work = self.inside()
-        daemon = self.daemon().ready()
-        self.wait_up(daemon, work)
+        work, daemon = self.placed()
         daemon.kill()
         self.assertNotEqual(self.cpus(), self.before)
         self.daemon("--restore").process.wait(lib.DEADLINE_SEC)
@@ -45,10 +39,7 @@ class Fence(fencelib.FenceTest):
 
     def test_changed_by_somebody_else(self):
         """A cpuset that somebody else sets is the outer limit from then on, and what is restored."""
-        self.policy(Steal={"Steal": "no"})
-        work = self.inside()
-        daemon = self.daemon().ready()
-        self.wait_up(daemon, work)
+        work, daemon = self.placed(Steal={"Steal": "no"})
         home = sorted(set(lib.own_cpus()) & set(os.sched_getaffinity(work.pid)))
         theirs = self.list_of(home[:1] + [lib.own_cpus()[-1]])
         (self.cgroup / "cpuset.cpus").write_text(theirs, encoding="ascii")
@@ -84,10 +75,7 @@ class Fence(fencelib.FenceTest):
     def check_below(self, end):
         """Cgroups made during the confinement get the same list as the parent after it."""
         (self.cgroup / "cgroup.clone_children").write_text("1", encoding="ascii")
-        self.policy()
-        work = self.inside()
-        daemon = self.daemon().ready()
-        self.wait_up(daemon, work)
+        work, daemon = self.placed()
         made = [cgroup / "cpuset.cpus" for cgroup in self.make_below()]
         self.assertEqual({file.read_text(encoding="ascii").strip() for file in made}, {self.cpus()})
         end(daemon)
@@ -106,10 +94,7 @@ class Fence(fencelib.FenceTest):
 
     def test_made_again(self):
         """A cgroup that somebody made anew, which by chance has the daemon's list, is foreign."""
-        self.policy()
-        work = self.inside()
-        daemon = self.daemon().ready()
-        self.wait_up(daemon, work)
+        work, daemon = self.placed()
         ours = self.cpus()
         daemon.kill()
         work.end()
@@ -122,10 +107,7 @@ class Fence(fencelib.FenceTest):
 
     def check_renamed(self, end):
         """Somebody renames the cgroup: it is restored under its new name."""
-        self.policy()
-        work = self.inside()
-        daemon = self.daemon().ready()
-        self.wait_up(daemon, work)
+        work, daemon = self.placed()
         self.cgroup = self.cgroup.rename(self.cgroup.with_name(f"{self.cgroup.name}-renamed"))
         end(daemon)
         self.assertEqual(self.cpus(), self.before)
@@ -170,10 +152,7 @@ class Fence(fencelib.FenceTest):
 
     def test_chosen_while_down(self):
         """The home's CPUs as a foreign choice: the first one ends the confinement, the second one is kept as well."""
-        self.policy()
-        work = self.inside()
-        daemon = self.daemon().ready()
-        self.wait_up(daemon, work)
+        work, daemon = self.placed()
         home = self.cpus()
         (self.cgroup / "cpuset.cpus").write_text(self.before, encoding="ascii")
         self.wait_means(daemon, work, "affinity", "foreign")
@@ -183,10 +162,7 @@ class Fence(fencelib.FenceTest):
 
     def test_out_of_sight(self):
         """--restore where the hierarchy is not mounted: invisible cgroups stay in the journal."""
-        self.policy()
-        work = self.inside()
-        daemon = self.daemon().ready()
-        self.wait_up(daemon, work)
+        work, daemon = self.placed()
         daemon.kill()
         hidden = self.daemon("--restore", wrap=["unshare", "--mount", "sh", "-c", f'umount {self.controller}; exec "$@"', "sh"])
         hidden.fails(lib.NOT_RESTORED, "it stays in the undo journal")
@@ -234,10 +210,7 @@ class Fence(fencelib.FenceTest):
     def check_born_in_fence(self, end):
         """A process that joins during the confinement has the home as its mask, and mostly counts as pinned. Its
         children have the daemon's mask."""
-        self.policy(Steal={"Steal": "no"})
-        work = self.inside()
-        daemon = self.daemon().ready()
-        self.wait_up(daemon, work)
+        work, daemon = self.placed(Steal={"Steal": "no"})
         parent = self.bearer()
         lib.wait_until("it to be placed", lambda: f"mask pid={parent.pid} " in self.journal.read_text(encoding="ascii"))
         children = [self.child(parent, mark) for mark in (self.mark, "other")]
@@ -278,10 +251,7 @@ class Fence(fencelib.FenceTest):
         """Somebody moves a process in whose user has pinned it elsewhere. Its mask is not visible there, and is not
         replaced."""
         lib.need_masks_kept("the kernel itself forgets the mask of who moves")
-        self.policy(Steal={"Steal": "no"})
-        work = self.inside()
-        daemon = self.daemon().ready()
-        self.wait_up(daemon, work)
+        work, daemon = self.placed(Steal={"Steal": "no"})
         other = max(set(lib.own_cpus()) - set(os.sched_getaffinity(work.pid)))
         procs = self.cgroup / "cgroup.procs"
 
@@ -298,10 +268,7 @@ class Fence(fencelib.FenceTest):
 
     def test_few_descriptors(self):
         """What cannot be restored for lack of descriptors stays in the journal."""
-        self.policy()
-        work = self.inside()
-        daemon = self.daemon().ready()
-        self.wait_up(daemon, work)
+        work, daemon = self.placed()
         resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE, (3, 3))
         daemon.stop(status=lib.NOT_RESTORED)
         self.crash(daemon)
@@ -309,10 +276,7 @@ class Fence(fencelib.FenceTest):
         self.assertEqual(work.masks(), {self.full})
 
     def test_paused(self):
-        self.policy()
-        work = self.inside()
-        daemon = self.daemon().ready()
-        self.wait_up(daemon, work)
+        work, daemon = self.placed()
         daemon.ctl("release", "50-test")
         self.wait_back()
         self.wait_full(work)
