@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What the slow benchmarks share: a daemon of their own, its cost, and the output format of all benchmarks."""
 
+import argparse
 import contextlib
 import json
 import os
@@ -80,6 +81,19 @@ class Daemon:
                 self.log.seek(0)
                 sys.exit(f"numaplacectl {' '.join(args)}: {run.stderr.strip()}; numaplaced has status {self.process.poll()} and said:\n"
                          + self.log.read().decode(errors="replace")[-2000:])
+
+
+def policy_of(bench: str, nodes: str = "0") -> str:
+    """A policy that keeps programs with NUMAPLACE_BENCH=`bench` in their environment on these nodes."""
+    return f"[Match]\nEnvironment=NUMAPLACE_BENCH={bench}\n[Workload]\nMinAgeSec=0\n[Placement]\nMode=fixed\nNodes={nodes}\n"
+
+
+def parser_of(bench: str, about: str) -> argparse.ArgumentParser:
+    """The options that all benchmarks have."""
+    parser = argparse.ArgumentParser(prog=f"./dev bench {bench}", description=about.splitlines()[0])
+    parser.add_argument("--build", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--json", action="store_true")
+    return parser
 
 
 class Output:

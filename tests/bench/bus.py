@@ -6,29 +6,14 @@ Every client listens to all signals and asks for the status again and again. The
 than its interval, so that no two are more than twice the interval apart, and the resident set is back within 5 % of what it was.
 """
 
-import argparse
 import json
 import os
-import pathlib
 import subprocess
 import time
 
-from benchlib import HANG_SEC, Daemon, Output, child, n_cpus, nodes_of
+from benchlib import HANG_SEC, Daemon, Output, child, n_cpus, nodes_of, parser_of, policy_of
 
-POLICY = """[Match]
-Environment=NUMAPLACE_BENCH=bus
-
-[Workload]
-MinAgeSec=0
-
-[Placement]
-Mode=fixed
-Nodes=0
-
-[Steal]
-Steal=yes
-Scope=machine
-"""
+POLICY = policy_of("bus") + "[Steal]\nSteal=yes\nScope=machine\n"
 
 
 def settled_rss(daemon: Daemon) -> int:
@@ -42,12 +27,10 @@ def settled_rss(daemon: Daemon) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="./dev bench bus", description=__doc__.splitlines()[0])
-    parser.add_argument("--build", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
+    parser = parser_of("bus", __doc__)
     parser.add_argument("--clients", type=int, default=1000)
     parser.add_argument("--rate", type=int, default=10000, help="calls per second of all clients together")
     parser.add_argument("--seconds", type=int, default=60)
-    parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     build = args.build.resolve()
     out = Output("bus", args.json)

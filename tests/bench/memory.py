@@ -6,24 +6,14 @@
   forks     processes that fork and exit until --forks have gone by; the resident set must not grow with them
 """
 
-import argparse
 import os
 import pathlib
 import sys
 import time
 
-from benchlib import Daemon, Output, child, nodes_of
+from benchlib import Daemon, Output, child, nodes_of, parser_of, policy_of
 
-POLICY = """[Match]
-Environment=NUMAPLACE_BENCH=memory
-
-[Workload]
-MinAgeSec=0
-
-[Placement]
-Mode=fixed
-Nodes=0
-"""
+POLICY = policy_of("memory")
 
 # The managed threads want more CPUs than there may be. They are not what is measured, so they run at lower priority
 # than the daemon.
@@ -71,13 +61,11 @@ def forks_case(build: pathlib.Path, out: Output, n: int, options: list[str]) -> 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="./dev bench memory", description=__doc__.splitlines()[0])
-    parser.add_argument("--build", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
+    parser = parser_of("memory", __doc__)
     parser.add_argument("--threads", type=int, default=10000)
     parser.add_argument("--minutes", type=float, default=5)
     parser.add_argument("--forks", type=int, default=100000)
     parser.add_argument("--case", choices=("threads", "forks", "all"), default="all")
-    parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     build = args.build.resolve()
     out = Output("memory", args.json)

@@ -7,24 +7,12 @@ do no harm. Each case is run with and without the daemon managing it, interleave
 the figure is the median of the pairs' time ratios, with / without.
 """
 
-import argparse
 import os
 import pathlib
 import subprocess
 import time
 
-from benchlib import Daemon, Output, median, n_cpus, nodes_of, spread
-
-POLICY = """[Match]
-Environment=NUMAPLACE_BENCH=null
-
-[Workload]
-MinAgeSec=0
-
-[Placement]
-Mode=fixed
-Nodes={nodes}
-"""
+from benchlib import Daemon, Output, median, n_cpus, nodes_of, parser_of, policy_of, spread
 
 
 def run_once(argv: list[str]) -> float:
@@ -45,18 +33,16 @@ def calibrated(argv: list[str], amount: int, seconds: float) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="./dev bench null", description=__doc__.splitlines()[0])
-    parser.add_argument("--build", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
+    parser = parser_of("null", __doc__)
     parser.add_argument("--pairs", type=int, default=15)
     parser.add_argument("--groups", default="2,4,8", help="hackbench groups, one case each")
     parser.add_argument("--seconds", type=float, default=2, help="what one run is to take")
-    parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     build = args.build.resolve()
     out = Output("null", args.json)
 
     options, nodes = nodes_of("null")
-    policy = POLICY.format(nodes=nodes)
+    policy = policy_of("null", nodes)
     cases = [(f"hackbench-{g}", ["hackbench", "-s", "512", "-g", g, "-l"], 100) for g in args.groups.split(",")]
     cases.append(("cpu-bound", [str(build / "tests/workloads/spinner"), "--threads", str(2 * n_cpus()), "--work"], 100000000))
 

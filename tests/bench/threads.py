@@ -6,25 +6,15 @@ Lateness is by the daemon's own clock. The target: no tick is more than 100 ms l
 is answered meanwhile.
 """
 
-import argparse
 import os
 import pathlib
 import signal
 import subprocess
 import time
 
-from benchlib import Daemon, Output, child
+from benchlib import Daemon, Output, child, parser_of, policy_of
 
-POLICY = """[Match]
-Environment=NUMAPLACE_BENCH=threads
-
-[Workload]
-MinAgeSec=0
-
-[Placement]
-Mode=fixed
-Nodes=0
-"""
+POLICY = policy_of("threads")
 
 DEADLINE_SEC = 600
 
@@ -74,10 +64,8 @@ def late(out: Output, case: str, daemon: Daemon, when: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="./dev bench threads", description=__doc__.splitlines()[0])
-    parser.add_argument("--build", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
+    parser = parser_of("threads", __doc__)
     parser.add_argument("--threads", type=int, default=25000)
-    parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     build, full = args.build.resolve(), os.sched_getaffinity(0)
     out = Output("threads", args.json)

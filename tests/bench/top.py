@@ -5,14 +5,13 @@
 The aim is 2 % of a CPU at one look a second, also while the terminal is resized every other second.
 """
 
-import argparse
 import contextlib
 import os
 import pathlib
 import sys
 import time
 
-from benchlib import HANG_SEC, Daemon, Output, child
+from benchlib import HANG_SEC, Daemon, Output, child, parser_of
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "integration"))
 import terminal  # noqa: E402  beside the tests that use it
@@ -47,11 +46,9 @@ def watch(top: terminal.Terminal, seconds: float, resized: bool) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="./dev bench top", description=__doc__.splitlines()[0])
-    parser.add_argument("--build", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
+    parser = parser_of("top", __doc__)
     parser.add_argument("--workloads", default="0,1,500", help="how many, one case each")
     parser.add_argument("--seconds", type=int, default=20)
-    parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     build = args.build.resolve()
     out = Output("top", args.json)
