@@ -67,6 +67,12 @@ static void look(Fixture *f, uint16_t run, uint16_t wait, uint64_t near, uint64_
     assert_int_equal(gains_look(f->gains, f->world), 0);
 }
 
+static void looks(Fixture *f, unsigned n, uint16_t run, uint16_t wait, uint64_t near, uint64_t far)
+{
+    while (n-- > 0)
+        look(f, run, wait, near, far);
+}
+
 static void change_home(const Fixture *f)
 {
     f->world->groups[0].last_home_usec = f->world->now_usec + 1;
@@ -82,11 +88,9 @@ static void test_before_and_after(void **state)
         look(f, 500, i % 2 ? 600 : 400, GIB, 3 * GIB);
     assert_false(gains_find(f->gains, id, &gain));
     change_home(f);
-    for (int i = 0; i < 3; i++)
-        look(f, 1000, 0, 4 * GIB, 0);
+    looks(f, 3, 1000, 0, 4 * GIB, 0);
     assert_false(gains_find(f->gains, id, &gain)); /* two seconds to settle */
-    for (int i = 0; i < 5; i++)
-        look(f, 1000, 0, 4 * GIB, 0);
+    looks(f, 5, 1000, 0, 4 * GIB, 0);
     assert_true(gains_find(f->gains, id, &gain));
     assert_int_equal(gain.since_usec, f->world->groups[0].last_home_usec);
     assert_in_range(gain.before.waits.permille, 490, 500);
@@ -106,11 +110,9 @@ static void test_window(void **state)
 
     for (unsigned i = 0; i < 2 * GAIN_LOOKS; i++)
         look(f, 500, i < GAIN_LOOKS ? 500 : 0, 0, 0);
-    for (unsigned i = 0; i < GAIN_LOOKS; i++)
-        look(f, 0, 0, 0, 0);
+    looks(f, GAIN_LOOKS, 0, 0, 0, 0);
     change_home(f);
-    for (int i = 0; i < 10; i++)
-        look(f, 750, 250, 0, 0);
+    looks(f, 10, 750, 250, 0, 0);
     assert_true(gains_find(f->gains, id, &gain));
     assert_int_equal(gain.before.waits.permille, 0);
     assert_int_equal(gain.after.waits.permille, 250);
@@ -127,12 +129,10 @@ static void test_first_home_and_second(void **state)
     Gain gain;
 
     change_home(f);
-    for (int i = 0; i < 10; i++)
-        look(f, 900, 100, 0, 0);
+    looks(f, 10, 900, 100, 0, 0);
     assert_false(gains_find(f->gains, id, &gain));
     change_home(f);
-    for (int i = 0; i < 10; i++)
-        look(f, 1000, 0, 0, 0);
+    looks(f, 10, 1000, 0, 0, 0);
     assert_true(gains_find(f->gains, id, &gain));
     assert_int_equal(gain.before.waits.permille, 100);
 }
@@ -144,21 +144,17 @@ static void test_released(void **state)
     Group *group = &f->world->groups[0];
     Gain gain;
 
-    for (int i = 0; i < 5; i++)
-        look(f, 500, 500, 0, 0);
+    looks(f, 5, 500, 500, 0, 0);
     change_home(f);
     group->home = group->home_nodes = intern_mask(f->world->pool, f->topology->nodes[0].cpus);
-    for (int i = 0; i < 8; i++)
-        look(f, 900, 100, 0, 0);
+    looks(f, 8, 900, 100, 0, 0);
     assert_true(gains_find(f->gains, group->id, &gain));
     group->home = group->home_nodes = NULL;
-    for (int i = 0; i < 4; i++)
-        look(f, 600, 400, 0, 0);
+    looks(f, 4, 600, 400, 0, 0);
     assert_false(gains_find(f->gains, group->id, &gain));
     change_home(f);
     group->home = group->home_nodes = intern_mask(f->world->pool, f->topology->nodes[0].cpus);
-    for (int i = 0; i < 8; i++)
-        look(f, 900, 100, 0, 0);
+    looks(f, 8, 900, 100, 0, 0);
     assert_true(gains_find(f->gains, group->id, &gain));
     assert_int_equal(gain.before.waits.permille, 400);
 }
@@ -169,11 +165,9 @@ static void test_forgets(void **state)
     uint64_t id = f->world->groups[0].id;
     Gain gain;
 
-    for (int i = 0; i < 5; i++)
-        look(f, 900, 100, 0, 0);
+    looks(f, 5, 900, 100, 0, 0);
     change_home(f);
-    for (int i = 0; i < 8; i++)
-        look(f, 900, 100, 0, 0);
+    looks(f, 8, 900, 100, 0, 0);
     assert_true(gains_find(f->gains, id, &gain));
     f->world->groups[0].gone = true;
     look(f, 900, 100, 0, 0);
