@@ -133,8 +133,10 @@ static const NameText reasons[PLAN_REASON_MAX] = {
     [PLAN_REASON_MEMORY_MOVING] = {"memory-moving", "Much of its memory is being moved."},
     [PLAN_REASON_SLOWER] = {"slower", "It ran more slowly when it was brought together on fewer nodes."},
     [PLAN_REASON_CONVERGED] = {"converged", "Nearly all of its memory is on the node of its home."},
-    [PLAN_REASON_USE_AWAITED] = {"use-awaited",
-                                 "The daemon is finding out which thread uses which memory (Evidence=)."},
+    [PLAN_REASON_USE_AWAITED] =
+        {"use-awaited",
+         "The daemon is finding out which thread uses which memory, or counts how fast the process "
+         "runs (Evidence=)."},
     [PLAN_REASON_ALL_BUSY] = {"all-busy", "No CPU is idle, and it already runs on the node of its memory."},
     [PLAN_REASON_POOLED] =
         {"pooled", "With a home node each, its threads waited longer for CPUs than local memory is worth."},

@@ -280,7 +280,7 @@ static void go_back(const Planner *p, size_t index, PlannerGroup *g, PackGroup *
     PackNodes nodes = back_nodes(group, g) & pack->allowed;
     uint32_t n = (uint32_t)__builtin_popcountll(nodes);
 
-    if (n == 0 || n > pack->max_nodes || g->n_placeable == 0 ||
+    if (n == 0 || (policy->max_nodes > 0 && n > policy->max_nodes) || g->n_placeable == 0 ||
         p->world->workloads[group->workload.i].paused ||
         planner_is_kernels(p->world, policy, g->use_hidden) ||
         (nodes != pack->allowed && (outgrown_starves(p, group) || outgrown_holds(p, group))) ||

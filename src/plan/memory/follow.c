@@ -199,6 +199,10 @@ static void follow_process(Planner *p, const Process *process, CpuMask to, CpuMa
     if (f.g->roams && !stripe_is(f.rule))
         return;
     find_outside(&f);
+    if (!stripe_is(f.rule) && to && gather_awaits_count(p->world, f.policy, process, to)) {
+        (void)follow_refuse(&f, MECHANISM_BLOCKS, PLAN_REASON_USE_AWAITED, 0, 0);
+        return;
+    }
     if (!is_worth_it(&f) || !is_ours(&f) || (due && !is_together(&f, due)) || !follow_is_time(&f) ||
         !follow_is_fed(&f) || !follow_has_room(&f) || !follow_has_rate(&f))
         return;

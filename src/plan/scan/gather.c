@@ -14,9 +14,11 @@
 #define OUTSIDE_PART 4U
 #define MUCH_PART    2U /* of an equal part for each node with CPUs */
 
-/* Choices of ours: how old a count before a move may be, and how long after it counts are compared; when it is
- * counted again, in doubt; when a trial counts as begun though no memory moved; and how long its result holds. */
+/* Choices of ours: how old a count before a move may be, and how long after it counts are compared; how long a new
+ * process is waited for until it is counted; when it is counted again, in doubt; when a trial counts as begun though
+ * no memory moved; and how long its result holds. */
 #define COMPARED_USEC (60 * USEC_PER_SEC)
+#define AWAITED_USEC  (2 * USEC_PER_SEC)
 #define AGAIN_USEC    (2 * USEC_PER_SEC)
 #define BEGUN_USEC    (8 * USEC_PER_SEC)
 #define LASTS_USEC    (3600 * USEC_PER_SEC)
@@ -29,29 +31,56 @@ bool gather_is_undone(const World *world, const Policy *policy, const Process *p
            policy && policy->mode == POLICY_MODE_AUTO && !policy->nodes;
 }
 
-/* Adds the nodes with CPUs on which much of the memory lies to `set`. Returns their number or -ENOMEM. */
-static int find_nodes(const World *world, const Process *process, uint64_t all, hwloc_bitmap_t set)
+/* Whether the daemon may let its memory go back: it chose the nodes. */
+static bool is_watched(const World *world, const Policy *policy, const Process *process)
+{
+    return policy && policy->mode == POLICY_MODE_AUTO && !policy->nodes && process->node_bytes &&
+           rule_holds(world, ABLATION_SLOWER);
+}
+
+/* Whether much of `all` its memory lies on the node, and the node has CPUs. */
+static bool lies_on(const World *world, const Process *process, uint64_t all, uint32_t node)
 {
     const Topology *topology = world->topology;
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < topology->n_nodes; i++)
         n += topology->nodes[i].n_cpus > 0;
-    for (uint32_t i = 0; i < topology->n_nodes; i++)
-        if (topology->nodes[i].n_cpus > 0 && process->node_bytes[i] > all / n / MUCH_PART &&
-            hwloc_bitmap_set(set, i) < 0)
-            return -ENOMEM;
-    return hwloc_bitmap_weight(set);
+    return topology->nodes[node].n_cpus > 0 && process->node_bytes[node] > all / n / MUCH_PART;
 }
 
-/* These nodes and `to`; NULL: the memory is not gathered, or out of memory. */
+/* Whether enough of its memory would move to `to`, which is fewer nodes than it lies on. */
+static bool is_gathered(const World *world, const Process *process, CpuMask to, uint64_t all)
+{
+    uint64_t outside = 0;
+    int n = 0;
+
+    for (uint32_t i = 0; i < world->topology->n_nodes; i++) {
+        outside += hwloc_bitmap_isset(to, i) ? 0 : process->node_bytes[i];
+        n += lies_on(world, process, all, i);
+    }
+    return all >= PLANNER_MEMORY_MIN && outside * OUTSIDE_PART >= all && n > hwloc_bitmap_weight(to);
+}
+
+bool gather_awaits_count(const World *world, const Policy *policy, const Process *process, CpuMask to)
+{
+    return process->stall_due_usec > 0 && process->stall_usec == 0 &&
+           world_since(world, process->first_seen_usec) < AWAITED_USEC &&
+           is_watched(world, policy, process) &&
+           is_gathered(world, process, to, world_sum_nodes(world, process->node_bytes));
+}
+
+/* The nodes on which much of its memory lies, and `to`. NULL: out of memory. */
 static CpuMask find_all_nodes(const World *world, const Process *process, CpuMask to, uint64_t all)
 {
-    hwloc_bitmap_t set = hwloc_bitmap_alloc();
+    hwloc_bitmap_t set = hwloc_bitmap_dup(to);
     CpuMask nodes = NULL;
+    bool complete = set;
 
-    if (set && find_nodes(world, process, all, set) > hwloc_bitmap_weight(to) &&
-        hwloc_bitmap_or(set, set, to) == 0)
+    for (uint32_t i = 0; complete && i < world->topology->n_nodes; i++)
+        if (lies_on(world, process, all, i))
+            complete = hwloc_bitmap_set(set, i) == 0;
+    if (complete)
         nodes = intern_mask(world->pool, set);
     hwloc_bitmap_free(set);
     return nodes;
@@ -69,7 +98,7 @@ static bool was_counted(const World *world, const Process *process)
 void gather_begun(World *world, const Policy *policy, Process *process, CpuMask to)
 {
     bool undone = gather_is_undone(world, policy, process);
-    uint64_t all = 0, outside = 0;
+    uint64_t all;
 
     if (process->gather.nodes && process->gather.until_usec == 0 && process->memory.last == to &&
         world_since(world, process->gather.begun_usec) <= 2 * COMPARED_USEC) {
@@ -77,14 +106,10 @@ void gather_begun(World *world, const Policy *policy, Process *process, CpuMask 
         return;
     }
     process->gather = (MemoryGather){0};
-    if (undone || !policy || policy->mode != POLICY_MODE_AUTO || policy->nodes || !process->node_bytes ||
-        !was_counted(world, process) || !rule_holds(world, ABLATION_SLOWER))
+    if (undone || !is_watched(world, policy, process) || !was_counted(world, process))
         return;
-    for (uint32_t i = 0; i < world->topology->n_nodes; i++) {
-        all += process->node_bytes[i];
-        outside += hwloc_bitmap_isset(to, i) ? 0 : process->node_bytes[i];
-    }
-    if (all < PLANNER_MEMORY_MIN || outside * OUTSIDE_PART < all)
+    all = world_sum_nodes(world, process->node_bytes);
+    if (!is_gathered(world, process, to, all))
         return;
     process->gather = (MemoryGather){
         .nodes = find_all_nodes(world, process, to, all),

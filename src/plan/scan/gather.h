@@ -15,6 +15,10 @@
 #include "policy/policy.h"
 #include "world/world.h"
 
+/* Whether memory of a new process should not follow its home to `to` yet: it would come to fewer nodes, and how fast
+ * the process progresses is about to be counted for the first time. Without that it could not go back. */
+bool gather_awaits_count(const World *world, const Policy *policy, const Process *process, CpuMask to);
+
 /* Memory of a process is about to follow its home to these nodes. Notes where it lies and how fast the
  * process progresses, if both are known, it lies on more nodes than that, and a quarter of it is not there
  * yet. Call before Process.memory changes. */

@@ -8,20 +8,24 @@
 #include "plan/scan/gather.h"
 #include "plan/scan/stall.h"
 
-/* Sets up four threads with a quarter of their memory on each node; `permille`: instructions per cycle, 0:
- * not counted. */
-static Process *setup(Fixture *f, uint64_t permille)
+/* Sets up a process with a quarter of its memory on each node; `permille`: instructions per cycle, 0: not counted. */
+static Process *setup_threads(Fixture *f, int n_threads, uint64_t permille)
 {
     fixture_init(f, FOUR);
     fixture_memory(f);
     fixture_policy(f, "a", AUTO);
-    add_job(f, 100, 4, 0, 8);
+    add_job(f, 100, n_threads, 0, 8);
     set_memory(f, 100, (uint64_t[]){100, 100, 100, 100});
     if (permille > 0)
         (void)stall_counted(
             f->world, world_process(f->world, 100),
             &(StallCounts){.instructions = permille * 60000, .cycles = 60000000, .misses = 2000}, 0);
     return world_process(f->world, 100);
+}
+
+static Process *setup(Fixture *f, uint64_t permille)
+{
+    return setup_threads(f, 4, permille);
 }
 
 static void count(Fixture *f, uint64_t permille)
@@ -187,16 +191,16 @@ static const PlanAction *find_move(const Fixture *f)
 }
 
 /* Sets up a process with memory on node 1 that is to lie on nodes 1 and 2 for the next 20 seconds. */
-static Process *go_back(Fixture *f)
+static Process *go_back(Fixture *f, int n_threads)
 {
-    Process *process = setup(f, 1000);
+    Process *process = setup_threads(f, n_threads, 1000);
 
     process->gather = (MemoryGather){.nodes = fixture_mask(f, "1-2"),
                                      .cpuset = process->cpuset,
                                      .progress = 500,
                                      .since_usec = f->world->now_usec,
                                      .until_usec = f->world->now_usec + 20000000};
-    process->cpu_permille = 4000;
+    process->cpu_permille = (uint32_t)n_threads * 1000;
     seconds(f, 3);
     set_memory(f, 100, (uint64_t[]){0, 400, 0, 0});
     return process;
@@ -258,24 +262,91 @@ static void test_most(void **state)
     }
 }
 
-/* The plan: the memory is interleaved over the nodes where it lay, and the home is as wide, for that reason. */
+/* The plan: the memory is interleaved over the nodes where it lay, and the home is as wide, for that reason, also for
+ * a single thread. */
 static void test_plan(void **state)
 {
-    CLEANUP(fixture_done) Fixture f;
+    for (int n_threads = 1; n_threads <= 4; n_threads += 3) {
+        CLEANUP(fixture_done) Fixture f;
 
-    (void)go_back(&f);
-    fixture_plan(&f, true);
-    assert_non_null(find_move(&f));
-    assert_int_equal(find_move(&f)->rule, PLAN_RULE_GO_BACK);
-    assert_true(find_move(&f)->memory.stripe);
-    assert_ptr_equal(find_move(&f)->memory.to, fixture_mask(&f, "1-2"));
-    fixture_place(&f);
-    assert_nodes(&f, 100, "1-2");
-    fixture_plan(&f, true);
-    assert_true(f.plan.n_refused[PLAN_REASON_SLOWER] > 0);
+        (void)go_back(&f, n_threads);
+        fixture_plan(&f, true);
+        assert_non_null(find_move(&f));
+        assert_int_equal(find_move(&f)->rule, PLAN_RULE_GO_BACK);
+        assert_true(find_move(&f)->memory.stripe);
+        assert_ptr_equal(find_move(&f)->memory.to, fixture_mask(&f, "1-2"));
+        fixture_place(&f);
+        assert_nodes(&f, 100, "1-2");
+        fixture_plan(&f, true);
+        assert_true(f.plan.n_refused[PLAN_REASON_SLOWER] > 0);
+    }
 }
 
-/* Not over more nodes than the policy or the number of threads allows, nor if the policy names nodes, with
+/* Memory of a new process does not come to fewer nodes before the process was counted, but only where processes are
+ * counted, and for two seconds. */
+static void test_count_awaited(void **state)
+{
+    static const struct {
+        const char *policy;
+        uint64_t mib[4];
+        int seconds;
+        bool counting, counted, ablated;
+        bool awaited;
+    } cases[] = {
+        {AUTO, {100, 100, 100, 100}, 1, true, false, false, true},
+        {AUTO, {100, 100, 100, 100}, 2, true, false, false, false},
+        {AUTO, {100, 100, 100, 100}, 1, false, false, false, false},
+        {AUTO, {100, 100, 100, 100}, 1, true, true, false, false},
+        {AUTO, {100, 100, 100, 100}, 1, true, false, true, false},
+        {AUTO, {0, 400, 0, 0}, 1, true, false, false, false},
+        {AUTO, {301, 99, 0, 0}, 1, true, false, false, false},
+        {"[Placement]\nMode=compress\n", {100, 100, 100, 100}, 1, true, false, false, false},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        CLEANUP(fixture_done) Fixture f;
+        Process *process;
+
+        fixture_init(&f, FOUR);
+        fixture_memory(&f);
+        fixture_policy(&f, "a", cases[i].policy);
+        add_job(&f, 100, 4, 0, 8);
+        process = world_process(f.world, 100);
+        process->first_seen_usec = f.world->now_usec;
+        process->stall_due_usec = cases[i].counting ? f.world->now_usec + 10000000 : 0;
+        f.world->ablated = cases[i].ablated ? 1ULL << ABLATION_SLOWER : 0;
+        seconds(&f, cases[i].seconds);
+        set_memory(&f, 100, cases[i].mib);
+        if (cases[i].counted)
+            count(&f, 1000);
+        assert_int_equal(
+            gather_awaits_count(f.world, f.policies->policies[0], process, fixture_mask(&f, "0")),
+            cases[i].awaited);
+    }
+}
+
+/* The plan: the process has its home at once, and its memory follows when the process has been counted. */
+static void test_follows_count(void **state)
+{
+    CLEANUP(fixture_done) Fixture f;
+    Process *process = setup(&f, 0);
+
+    process->first_seen_usec = f.world->now_usec;
+    process->stall_due_usec = f.world->now_usec + 10000000;
+    seconds(&f, 1);
+    set_memory(&f, 100, (uint64_t[]){100, 100, 100, 100});
+    fixture_home(&f);
+    assert_int_equal(hwloc_bitmap_weight(group_of(&f, 100)->home_nodes), 1);
+    fixture_plan(&f, true);
+    assert_null(find_move(&f));
+    assert_true(f.plan.n_refused[PLAN_REASON_USE_AWAITED] > 0);
+    count(&f, 1000);
+    fixture_plan(&f, true);
+    assert_non_null(find_move(&f));
+    assert_ptr_equal(find_move(&f)->memory.to, group_of(&f, 100)->home_nodes);
+}
+
+/* Not over more nodes than the policy allows, nor if the policy names nodes, with
  * another mode or cpuset, or if the threads would starve there. */
 static void test_not_back(void **state)
 {
@@ -291,7 +362,7 @@ static void test_not_back(void **state)
 
     for (int i = 0; i < N_CASES; i++) {
         CLEANUP(fixture_done) Fixture f;
-        Process *process = go_back(&f);
+        Process *process = go_back(&f, 4);
         Policy *policy = f.policies->policies[0];
 
         if (i == STARVES) {
@@ -317,4 +388,4 @@ static void test_not_back(void **state)
 }
 
 TEST_MAIN(NULL, NULL, test_not_noted, test_slower_twice, test_trial, test_compared, test_long_trial,
-          test_plan, test_two, test_most, test_not_back)
+          test_plan, test_two, test_most, test_not_back, test_count_awaited, test_follows_count)
