@@ -54,7 +54,7 @@ __attribute__((format(printf, 3, 4))) static void broken(const Check *check, con
 
 #define BROKEN(...) (broken(__VA_ARGS__), -EUCLEAN)
 
-/* A pause releases processes and ends leases. */
+/* A pause releases processes and ends leases; a home that changes moves threads and ends leases. */
 static bool rule_fits(PlanKind kind, PlanRule rule)
 {
     static const PlanKind kinds[PLAN_RULE_MAX] = {
@@ -75,7 +75,8 @@ static bool rule_fits(PlanKind kind, PlanRule rule)
     };
 
     return rule >= 0 && rule < PLAN_RULE_MAX &&
-           (kind == kinds[rule] || (rule == PLAN_RULE_PAUSED && kind == PLAN_KIND_RECALL));
+           (kind == kinds[rule] || (rule == PLAN_RULE_PAUSED && kind == PLAN_KIND_RECALL) ||
+            (rule == PLAN_RULE_HOME_CHANGED && kind == PLAN_KIND_SET_HOME));
 }
 
 /* The order in which actions must be carried out. */

@@ -41,7 +41,7 @@ typedef enum PlanRule {
     PLAN_RULE_LEASE_ENDED,   /* recall */
     PLAN_RULE_DEMAND_FELL,   /* recall */
     PLAN_RULE_CPU_GONE,      /* recall */
-    PLAN_RULE_HOME_CHANGED,  /* recall */
+    PLAN_RULE_HOME_CHANGED,  /* recall, or set-home of what has had a mask of ours */
     PLAN_RULE_WORKLOAD_GONE, /* release */
     PLAN_RULE_PAUSED,        /* release or recall */
     PLAN_RULE_REPINNED,      /* release */

@@ -271,12 +271,27 @@ static bool would_be_hit(const Task *task, CpuMask from, CpuMask due)
            task->hands == TASK_HANDS_UNKNOWN;
 }
 
+/* Whether a thread of the process that an action for this mask reaches has had a mask of ours. */
+static bool moves_again(const Planner *p, const Process *process, CpuMask from)
+{
+    size_t n, first = world_process_tasks(p->world, process, &n);
+
+    for (size_t i = first; i < first + n; i++)
+        if (!p->world->tasks[i].gone && p->world->tasks[i].original && p->world->tasks[i].allowed == from)
+            return true;
+    return false;
+}
+
 static bool emit_home(Planner *p, const Process *process, const Task *task, CpuMask from, CpuMask due)
 {
     const Group *group = &p->world->groups[process->group.i];
     const PlannerGroup *g = &p->s->groups[process->group.i];
     bool apart = task && p->s->tasks[task - p->world->tasks].apart;
-    PlanRule rule = apart ? PLAN_RULE_OWN_NODE : group->home == g->home ? PLAN_RULE_NEW_MEMBER : g->rule;
+    bool again = task ? task->original != NULL : moves_again(p, process, from);
+    PlanRule rule = apart                    ? PLAN_RULE_OWN_NODE
+                    : group->home != g->home ? g->rule
+                    : again                  ? PLAN_RULE_HOME_CHANGED
+                                             : PLAN_RULE_NEW_MEMBER;
 
     return planner_act(p, &(PlanAction){
                               .kind = PLAN_KIND_SET_HOME,

@@ -109,6 +109,7 @@ static void test_cut(void **state)
     f.world->cpus[5].usable = true;
     fixture_plan(&f, true);
     assert_home(&f, 0, 10, 0, fixture_mask(&f, "4,6-7"), fixture_mask(&f, "4-7"));
+    assert_int_equal(f.plan.actions[0].rule, PLAN_RULE_HOME_CHANGED); /* it joined long ago */
     fixture_commit(&f, NULL);
     assert_ptr_equal(fixture_find(&f, 10, 10)->original, fixture_mask(&f, "4-11"));
     fixture_assert_settled(&f, true);

@@ -101,6 +101,23 @@ static void start_apart(Fixture *f)
     assert_nodes(f, (int[]){0, 0, 1, 1});
 }
 
+/* A thread whose node is taken from it again has another home; it did not join. */
+static void test_loses_node(void **state)
+{
+    CLEANUP(fixture_done) Fixture f;
+
+    start_apart(&f);
+    use(&f, 13, 0, 1000, 100, 0);
+    fixture_wait(&f, 20000000);
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_SET_HOME), 1);
+    assert_int_equal(fixture_action(&f, PLAN_KIND_SET_HOME, 0)->subject.tid, 13);
+    assert_ptr_equal(fixture_action(&f, PLAN_KIND_SET_HOME, 0)->to, fixture_mask(&f, NULL));
+    assert_int_equal(fixture_action(&f, PLAN_KIND_SET_HOME, 0)->rule, PLAN_RULE_HOME_CHANGED);
+    place(&f);
+    assert_nodes(&f, (int[]){0, 0, 1, -1});
+}
+
 /* Two threads exchange what they work on, and therefore nodes, but not before MinResidencySec= nor for less
  * than a tenth. */
 static void test_flip(void **state)
@@ -540,4 +557,4 @@ static void test_text(void **state)
 TEST_MAIN(NULL, NULL, test_unknown, test_asked, test_caches_fill, test_start, test_flip, test_moving,
           test_little, test_others, test_pausing, test_home_grows, test_pool, test_pool_by_progress,
           test_beside_others, test_stays_beside_its_own, test_mostly_private, test_one_too_many, test_shares,
-          test_no_chain, test_lend, test_text)
+          test_no_chain, test_lend, test_text, test_loses_node)
