@@ -68,7 +68,7 @@ static const NameText reasons[PLAN_REASON_MAX] = {
     [PLAN_REASON_MODE_NONE] = {"mode-none", "Its policy says Mode=none."},
     [PLAN_REASON_PAUSED] = {"paused", "Its workload is paused or released; resume ends that."},
     [PLAN_REASON_OBSERVE] = {"observe", "Nothing may be changed: Act=observe, dry run, or no permission."},
-    [PLAN_REASON_TOO_YOUNG] = {"too-young", "The process is younger than MinAgeSec=."},
+    [PLAN_REASON_TOO_YOUNG] = {"too-young", "It is too young to be placed (MinAgeSec=)."},
     [PLAN_REASON_FOREIGN_AFFINITY] = {"foreign-affinity",
                                       "Somebody else chose its CPUs (ForeignAffinity=respect)."},
     [PLAN_REASON_REPINNED] = {"repinned", "Somebody else changed its CPUs while it was managed."},
@@ -91,7 +91,8 @@ static const NameText reasons[PLAN_REASON_MAX] = {
     [PLAN_REASON_IDLE_TOO_SHORT] = {"idle-too-short",
                                     "The CPU is not expected to stay idle long enough to pay for "
                                     "the move."},
-    [PLAN_REASON_RESIDENCY] = {"residency", "It was moved less than MinResidencySec= ago."},
+    [PLAN_REASON_RESIDENCY] = {"residency",
+                               "It, or its memory, was moved a short time ago (MinResidencySec=)."},
     [PLAN_REASON_COOLDOWN] = {"cooldown", "The CPU was taken back a short time ago."},
     [PLAN_REASON_LOCALITY] = {"locality", "Leaving the node is delayed for some passes."},
     [PLAN_REASON_BACKOFF] = {"backoff", "The last passes changed nothing, so the next one is delayed."},

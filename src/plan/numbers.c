@@ -38,6 +38,7 @@ static const Unit reason_units[PLAN_REASON_MAX] = {
     [PLAN_REASON_SETTLING] = UNIT_USEC,        [PLAN_REASON_TO_AND_FRO] = UNIT_USEC,
     [PLAN_REASON_MEMORY_MOVING] = UNIT_BYTES,  [PLAN_REASON_CONVERGED] = UNIT_PERMILLE,
     [PLAN_REASON_POOLED] = UNIT_PERMILLE,      [PLAN_REASON_BANDWIDTH] = UNIT_BYTES,
+    [PLAN_REASON_IDLE] = UNIT_PERMILLE,
 };
 
 static const char *format_number(uint64_t number, Unit unit, char *buf, size_t size)

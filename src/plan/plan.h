@@ -66,7 +66,7 @@ typedef enum PlanReason {
     PLAN_REASON_MODE_NONE,
     PLAN_REASON_PAUSED,
     PLAN_REASON_OBSERVE,
-    PLAN_REASON_TOO_YOUNG, /* value: age; limit: needed age, from MinAgeSec=; usec */
+    PLAN_REASON_TOO_YOUNG, /* value: age; limit: needed age, MinAgeSec= or ten times that; usec */
     PLAN_REASON_FOREIGN_AFFINITY,
     PLAN_REASON_REPINNED, /* yielded */
     PLAN_REASON_PER_CPU,  /* I2 */
@@ -74,7 +74,7 @@ typedef enum PlanReason {
     PLAN_REASON_DENIED,
     PLAN_REASON_UNREADABLE, /* I10 */
     PLAN_REASON_NO_HOME,
-    PLAN_REASON_IDLE,
+    PLAN_REASON_IDLE,           /* value: what it wants; limit: least for a home (P15) */
     PLAN_REASON_NOT_OVERLOADED, /* value: the longest wait of its threads; limit: WaitPermille */
     PLAN_REASON_HOME_HAS_IDLE,
     PLAN_REASON_NO_IDLE_CPU,
@@ -83,7 +83,7 @@ typedef enum PlanReason {
     PLAN_REASON_NODE_LIMIT,     /* value: nodes; limit: NodeLimit= (P3, I8) */
     PLAN_REASON_MAX_DISTANCE,   /* value: distance; limit: MaxDistance= (P3, I8) */
     PLAN_REASON_IDLE_TOO_SHORT, /* value: expected idle usec; limit: IdleCostRatio x action cost (P2) */
-    PLAN_REASON_RESIDENCY,      /* value: usec since its last move; limit: MinResidencySec= (P7, I7) */
+    PLAN_REASON_RESIDENCY,      /* value: usec since its last move; limit: needed before another (P7, I7) */
     PLAN_REASON_COOLDOWN,       /* the CPU was recalled a short time ago, mostly for its owner */
     PLAN_REASON_LOCALITY,       /* veto; value: vetoes so far; limit: NiceTries (P7) */
     PLAN_REASON_BACKOFF,        /* value: ticks left; limit: the present back-off (P7) */

@@ -124,6 +124,7 @@ typedef struct PlannerGroup {
     bool keeps_all;             /* its home is all nodes, and it must stay for now */
     bool apart;                 /* some of its threads are confined to one node of several */
     bool idle;                  /* it wants too little to be given a home */
+    bool young;                 /* it is to be spread, which waits for MinAgeSec= */
 
     uint64_t grown_bytes; /* follow.c, on slow ticks: sum over its processes */
 } PlannerGroup;

@@ -121,11 +121,13 @@ static bool wants_home(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
     const Policy *policy = p->s->workloads[group->workload.i].policy;
+    PlannerGroup *g = &p->s->groups[index];
 
     if (group->home || group->roams)
         return true;
-    return demand_of_group(p, index) >= CHOOSE_IDLE_PERMILLE &&
-           (pack_mode(policy) != PACK_MODE_SPREAD || !choose_is_young(p, group, policy));
+    g->idle = policy_chooses_nodes(policy) && demand_of_group(p, index) < CHOOSE_IDLE_PERMILLE;
+    g->young = !g->idle && pack_mode(policy) == PACK_MODE_SPREAD && choose_is_young(p, group, policy);
+    return demand_of_group(p, index) >= CHOOSE_IDLE_PERMILLE && !g->young;
 }
 
 /* A group never spans more nodes than it has threads: it would run on some of them, and memory on the others
@@ -373,10 +375,8 @@ static void select_groups(Planner *p, const uint64_t *memory, const uint64_t *ra
             choose_wait(p, i, memory + i * n_nodes, ran + i * n_nodes, &share, wanted_permille);
         if (s->groups[i].put_off)
             continue;
-        if (!wants_home(p, i)) {
-            s->groups[i].idle = policy_chooses_nodes(policy);
+        if (!wants_home(p, i))
             continue;
-        }
         if (policy_chooses_nodes(policy) && s->groups[i].n_placeable == 0 && !group->home && !group->roams)
             continue;
         s->order[s->n_order++] =

@@ -132,6 +132,19 @@ static void decide_home(Planner *p, const Group *group, PlannerGroup *g, const P
     g->rule = home_rule(group, g, w);
 }
 
+/* Says why the group gets no home, if it wants too little or is too young. */
+static void refuse_unwanted(Planner *p, const Group *group, const PlannerGroup *g, const Policy *policy)
+{
+    uint64_t now = p->world->now_usec;
+
+    if (g->idle)
+        planner_refuse_group(p, MECHANISM_PACK, PLAN_REASON_IDLE, group,
+                             demand_of_group(p, (size_t)(group - p->world->groups)), CHOOSE_IDLE_PERMILLE);
+    else if (g->young)
+        planner_refuse_group(p, MECHANISM_PACK, PLAN_REASON_TOO_YOUNG, group,
+                             now - MIN(group->first_seen_usec, now), policy->min_age_usec);
+}
+
 static void decide_group(Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
@@ -152,13 +165,14 @@ static void decide_group(Planner *p, size_t index)
     decide_home(p, group, g, w, decides);
     if (paused)
         planner_refuse_group(p, mechanism_of(w->policy), PLAN_REASON_PAUSED, group, 0, 0);
-    else if (g->roams || g->idle)
-        planner_refuse_group(p, MECHANISM_PACK, g->roams ? PLAN_REASON_NO_HOME : PLAN_REASON_IDLE, group,
-                             group->want_permille, 0);
+    else if (g->roams)
+        planner_refuse_group(p, MECHANISM_PACK, PLAN_REASON_NO_HOME, group, group->want_permille, 0);
+    else if (g->idle || g->young)
+        refuse_unwanted(p, group, g, w->policy);
     else if (g->put_off && (g->put_off_for == PLAN_REASON_ALL_BUSY || g->awaits_use))
         planner_refuse_group(p, MECHANISM_PACK, g->put_off_for, group, 0, 0);
 
-    if (g->roams || g->idle || g->put_off ||
+    if (g->roams || g->idle || g->young || g->put_off ||
         (policy_chooses_nodes(w->policy) && g->n_placeable == 0 && (!g->home || g->bound)))
         return;
     if (decides && policy_chooses_nodes(w->policy) && !g->packed) {

@@ -3,6 +3,18 @@
 /* The choice of homes: where groups go, when they stay, and that the order of arrival does not matter. */
 
 #include "choose-test.h"
+#include "plan/choose/choose.h"
+
+/* Asserts that the last plan refused the group for this reason, with these numbers. */
+static void assert_refused(const Fixture *f, PlanReason reason, uint64_t value, uint64_t limit)
+{
+    assert_int_equal(f->plan.n_refused[reason], 1);
+    for (size_t i = 0; i < f->plan.n_refusals; i++)
+        if (f->plan.refusals[i].reason == reason) {
+            assert_int_equal(f->plan.refusals[i].value, value);
+            assert_int_equal(f->plan.refusals[i].limit, limit);
+        }
+}
 
 /* A group that fits a node gets it at first sight: the one with most of its memory, as measured or guessed
  * from where it ran. */
@@ -151,7 +163,7 @@ static void test_expected_and_idle(void **state)
     set_demand(&f, 100, 10, 0);
     fixture_plan(&f, true);
     assert_int_equal(f.plan.n_actions, 0);
-    assert_int_equal(f.plan.n_refused[PLAN_REASON_IDLE], 1);
+    assert_refused(&f, PLAN_REASON_IDLE, 40, CHOOSE_IDLE_PERMILLE);
 
     /* With a home, it keeps that when idle, even if other nodes have more room. */
     set_demand(&f, 100, 900, 0);
@@ -161,6 +173,33 @@ static void test_expected_and_idle(void **state)
     seconds(&f, 60);
     fixture_assert_settled(&f, true);
     assert_nodes(&f, 100, "1");
+}
+
+/* A group that is to be spread waits for MinAgeSec=, and is called young, not idle. */
+static void test_young_spread(void **state)
+{
+    static const char *const modes[] = {"spread", "interleave"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
+        CLEANUP(fixture_done) Fixture f;
+        char text[128];
+
+        fixture_init(&f, FOUR);
+        (void)snprintf(text, sizeof(text), "[Placement]\nMode=%s\n[Workload]\nMinAgeSec=5s\n", modes[i]);
+        fixture_policy(&f, "a", text);
+        add_job(&f, 100, 4, 8, 1);
+        f.world->groups[0].first_seen_usec = f.world->now_usec - 2000000;
+        fixture_plan(&f, true);
+        assert_int_equal(f.plan.n_actions, 0);
+        assert_int_equal(f.plan.n_refused[PLAN_REASON_IDLE], 0);
+        assert_refused(&f, PLAN_REASON_TOO_YOUNG, 2000000, 5000000);
+        assert_false(f.plan.settled); /* time alone prevents it */
+
+        seconds(&f, 3);
+        fixture_plan(&f, true);
+        assert_int_equal(f.plan.n_refused[PLAN_REASON_TOO_YOUNG], 0);
+        assert_int_equal(f.plan.n_homes, 1);
+    }
 }
 
 /* S-SHELL: a young group may get a home, and is not spread if it fits but for some waiting. */
@@ -479,4 +518,4 @@ static void test_hysteresis(void **state)
 
 TEST_MAIN(NULL, NULL, test_first_home, test_wide_and_back, test_spread_and_compress, test_expected_and_idle,
           test_young, test_bounds, test_exchange, test_just_come, test_half_exchange, test_revert,
-          test_restless, test_jvm, test_flip, test_retry, test_hysteresis)
+          test_restless, test_jvm, test_flip, test_retry, test_hysteresis, test_young_spread)
