@@ -4,14 +4,13 @@
 
 #include "ctl/diagnose/survey.h"
 
+#include "base/lines.h"
 #include "base/parse.h"
 #include "base/time.h"
 #include "ctl/diagnose/watch.h"
 #include "probe/memory/numa-maps.h"
 
 #include <string.h>
-
-#define NUMA_MAPS_LINE 4096U
 
 static void finding_done(SurveyFinding *finding)
 {
@@ -36,11 +35,16 @@ void survey_done(Survey *survey)
     *survey = (Survey){0};
 }
 
+typedef struct Bound {
+    const DiagnoseFacts *facts;
+    uint64_t bytes;
+} Bound;
+
 /* Whether most of a process runs on nodes that are not in `list`, which the kernel wrote. */
-static bool runs_elsewhere(const Watch *w, const SurveyFinding *finding, const char *list)
+static bool runs_elsewhere(const DiagnoseFacts *facts, const char *list)
 {
     CLEANUP_BITMAP hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
-    char text[64];
+    char text[64]; /* the kernel writes a policy in as much */
     size_t n = strcspn(list, " ");
     uint64_t there = 0;
 
@@ -50,35 +54,35 @@ static bool runs_elsewhere(const Watch *w, const SurveyFinding *finding, const c
     text[n] = '\0';
     if (parse_list(text, NUMA_MAPS_NODES_MAX, nodes) < 0)
         return false;
-    for (uint32_t i = 0; i < w->topology->n_nodes; i++)
-        if (hwloc_bitmap_isset(nodes, w->topology->nodes[i].os_index))
-            there += finding->run_node[i];
-    return there * 2 < finding->facts.run;
+    for (uint32_t i = 0; i < facts->topology->n_nodes; i++)
+        if (hwloc_bitmap_isset(nodes, facts->topology->nodes[i].os_index))
+            there += facts->run_node[i];
+    return there * 2 < facts->run;
 }
 
-/* Bytes bound to nodes on which it hardly runs. A line that does not fit `line` is cut: its path may be longer. */
-static uint64_t bound_bytes(const Watch *w, const SurveyFinding *finding)
+/* A line that does not parse is skipped. */
+static int add_bound(void *userdata, const char *line)
 {
-    char path[64], line[NUMA_MAPS_LINE];
-    uint64_t sum = 0;
-    FILE *in;
+    Bound *bound = userdata;
+    NumaMapsLine maps;
+    const char *list;
 
-    (void)snprintf(path, sizeof(path), "/proc/%d/numa_maps", (int)finding->pid);
-    in = fopen(path, "re");
-    while (in && fgets(line, sizeof(line), in)) {
-        NumaMapsLine maps;
-        const char *list;
+    if (numa_maps_parse(line, &maps) < 0 || !maps.bound || strncmp(maps.words, "bind", 4) != 0)
+        return 0;
+    list = strchr(maps.words, ':');
+    if (list && runs_elsewhere(bound->facts, list + 1))
+        bound->bytes += (maps.shared ? maps.pages : maps.anon) * maps.page_bytes;
+    return 0;
+}
 
-        line[strcspn(line, "\n")] = '\0';
-        if (numa_maps_parse(line, &maps) < 0 || !maps.bound || strncmp(maps.words, "bind", 4) != 0)
-            continue;
-        list = strchr(maps.words, ':');
-        if (list && runs_elsewhere(w, finding, list + 1))
-            sum += (maps.shared ? maps.pages : maps.anon) * maps.page_bytes;
-    }
-    if (in)
-        (void)fclose(in);
-    return sum;
+uint64_t survey_bound_bytes(int root_fd, pid_t pid, const DiagnoseFacts *facts)
+{
+    Bound bound = {.facts = facts};
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "proc/%d/numa_maps", (int)pid);
+    (void)lines_read(root_fd, path, add_bound, &bound);
+    return bound.bytes;
 }
 
 static uint64_t idle_of(const Watch *w, hwloc_const_bitmap_t cpus)
@@ -205,10 +209,9 @@ static int fill(Watch *w, const Process *process, SurveyFinding *ret)
     if (sum_threads(w, process, ret) < 0)
         return -ENOMEM;
     sum_tracks(w, process, ret);
-    /* What could be read once can be read again. */
-    ret->facts.bound_bytes = ret->node_bytes ? bound_bytes(w, ret) : 0;
     ret->facts.topology = w->topology;
     ret->facts.run_node = ret->run_node;
+    ret->facts.bound_bytes = ret->node_bytes ? survey_bound_bytes(w->root_fd, process->pid, &ret->facts) : 0;
     ret->facts.node_bytes = ret->node_bytes;
     ret->facts.allowed_nodes = ret->allowed_nodes;
     ret->facts.cpuset_nodes = ret->cpuset_nodes;

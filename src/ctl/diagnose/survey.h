@@ -43,6 +43,10 @@ typedef struct Survey {
 
 void survey_done(Survey *survey);
 
+/* Reads how much memory of the process is bound to nodes on which it hardly runs. Of the facts it needs the topology,
+ * and how much runs where. 0 as well if it cannot be read. */
+uint64_t survey_bound_bytes(int root_fd, pid_t pid, const DiagnoseFacts *facts);
+
 /* Diagnoses each finding and sorts the worst first. */
 void survey_judge(Survey *survey);
 

@@ -4,7 +4,9 @@
  * already well placed. */
 
 #include "../machine.h"
+#include "../temp-tree.h"
 #include "ctl-test.h"
+#include "ctl/diagnose/survey.h"
 #include "ctl/diagnose/verdict.h"
 
 #define GIB (1ULL << 30)
@@ -301,4 +303,4 @@ static void test_property(void **state)
     }
 }
 
-TEST_MAIN(NULL, NULL, test_verdicts, test_one_node, test_bounds, test_property)
+TEST_MAIN(NULL, NULL, test_verdicts, test_one_node, test_bounds, test_property, test_bound_to_a_long_path)
