@@ -126,7 +126,7 @@ CtlExit view_print_table(const CtlOptions *options, json_object *list, const Vie
         [VIEW_LONG] = SCOLS_FL_TRUNC,     [VIEW_SET] = SCOLS_FL_WRAP,    [VIEW_NUMBER] = SCOLS_FL_RIGHT,
         [VIEW_PERMILLE] = SCOLS_FL_RIGHT, [VIEW_CPUS] = SCOLS_FL_RIGHT,  [VIEW_BYTES] = SCOLS_FL_RIGHT,
         [VIEW_SPAN] = SCOLS_FL_RIGHT,     [VIEW_MEMORY] = SCOLS_FL_WRAP, [VIEW_HOME] = SCOLS_FL_WRAP,
-        [VIEW_SHARE] = SCOLS_FL_RIGHT,
+        [VIEW_SHARE] = SCOLS_FL_RIGHT,    [VIEW_SIZE] = SCOLS_FL_RIGHT,
     };
     TableColumn table_columns[VIEW_COLUMNS_MAX];
     CLEANUP(table_free_p) Table *table = NULL;

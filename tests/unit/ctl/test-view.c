@@ -35,6 +35,37 @@ static void test_members(void **state)
                  "0: 1.0 KiB, 4: 2.0 KiB");
 }
 
+/* Numbers end below each other. */
+static void test_numbers_to_the_right(void **state)
+{
+    static const struct {
+        ViewKind kind;
+        const char *expected;
+    } cases[] = {
+        {VIEW_TEXT, "1        x\n1048576  x\n"},
+        {VIEW_NUMBER, "      1  x\n1048576  x\n"},
+        {VIEW_SIZE, "    1 B  x\n1.0 MiB  x\n"},
+        {VIEW_BYTES, "    1 B  x\n1.0 MiB  x\n"},
+    };
+    CLEANUP_JSON json_object *list = test_json("[{'a':1,'b':'x'},{'a':1048576,'b':'x'}]");
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        const ViewColumn columns[] = {{"A", "a", cases[i].kind}, {"B", "b", VIEW_TEXT}};
+        CLEANUP_FREE char *text = NULL;
+        size_t size;
+        FILE *out = stdout, *file = open_memstream(&text, &size);
+        CtlExit code;
+
+        assert_non_null(file);
+        stdout = file;
+        code = view_print_table(&(CtlOptions){0}, list, columns, ARRAY_SIZE(columns));
+        stdout = out;
+        assert_int_equal(fclose(file), 0);
+        assert_int_equal(code, CTL_EXIT_OK);
+        assert_string_equal(text, cases[i].expected);
+    }
+}
+
 static void test_getters(void **state)
 {
     CLEANUP_JSON json_object *object = test_json("{'s':'x','n':7,'b':true,'l':[1,2]}");
@@ -64,4 +95,4 @@ static void test_text(void **state)
     assert_memory_equal(text.text + 1990, "5,6,7,8,9,", 10);
 }
 
-TEST_MAIN(NULL, NULL, test_members, test_getters, test_text)
+TEST_MAIN(NULL, NULL, test_members, test_getters, test_text, test_numbers_to_the_right)
