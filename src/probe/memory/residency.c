@@ -129,7 +129,8 @@ static int read_maps(Probe *probe, const Subject *subject, const Process *proces
     return n < 0 ? (int)n : 0;
 }
 
-static int take_nodes(const Pass *pass, Process *process, uint64_t *cost_nsec)
+/* A late answer says where the memory was when it was asked for: it may have moved, or its process, since then. */
+static int take_nodes(const Pass *pass, Process *process, const SeenProcess *seen, uint64_t *cost_nsec)
 {
     const Reading *reading = (const Reading *)(const void *)pass->probe->memory_text;
     const Topology *topology = pass->world->topology;
@@ -142,7 +143,7 @@ static int take_nodes(const Pass *pass, Process *process, uint64_t *cost_nsec)
         bytes[i] = os < NUMA_MAPS_NODES_MAX ? reading->nodes.bytes[os] : 0;
     }
     *cost_nsec += reading->cost_nsec;
-    r = world_set_process_memory(pass->world, process, bytes, pass->world->now_usec);
+    r = world_set_process_memory(pass->world, process, bytes, seen->memory_asked_usec);
     if (r == 0)
         process->bound_bytes = reading->nodes.bound_bytes;
     return r;
@@ -224,7 +225,7 @@ static int read_wanted(const Pass *pass, Process *process, const SeenProcess *se
     if (r == 0 && wants & PROBE_MEMORY_NODES) {
         r = read_maps(pass->probe, &subject, process, seen, "numa_maps");
         if (r == 0)
-            r = take_nodes(pass, process, cost_nsec);
+            r = take_nodes(pass, process, seen, cost_nsec);
     }
     if (r == 0 && wants & PROBE_MEMORY_SHARED) {
         r = read_maps(pass->probe, &subject, process, seen, "maps");
@@ -234,12 +235,13 @@ static int read_wanted(const Pass *pass, Process *process, const SeenProcess *se
     return r;
 }
 
-/* Notes a reading that is late. What is known of where the memory lies is kept until it is too old. */
+/* Notes a reading that is late. What is known of where the memory lies is kept until it is too old; not until the next
+ * discovery, which may be longer after this one. */
 static void come_back(Pass *pass, Process *process, const SeenProcess *seen)
 {
     pass->n_late++;
     pass->probe->statistics.n_put_off++;
-    if (pass->world->now_usec > seen->memory_due_usec + RESIDENCY_OLD_USEC)
+    if (pass->world->now_usec > seen->memory_asked_usec + RESIDENCY_OLD_USEC)
         forget(pass->world, process, PROBE_MEMORY_SHARED);
 }
 
@@ -264,10 +266,15 @@ static void space(Pass *pass, const Process *process, SeenProcess *seen, uint64_
 static int read_one(Pass *pass, Process *process, SeenProcess *seen, unsigned wants)
 {
     uint64_t cost_nsec = 0;
-    int r = read_wanted(pass, process, seen, wants, &cost_nsec);
+    int r;
 
+    if (seen->memory_asked_usec == 0)
+        seen->memory_asked_usec = pass->world->now_usec;
+    r = read_wanted(pass, process, seen, wants, &cost_nsec);
     if (r == -ENOMEM)
         return -ENOMEM;
+    if (r != -EAGAIN)
+        seen->memory_asked_usec = 0;
     if (r == -EAGAIN) {
         come_back(pass, process, seen);
     } else if (r < 0) {

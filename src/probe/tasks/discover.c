@@ -292,7 +292,7 @@ static int look(Probe *probe, World *world, pid_t pid, const SeenProcess *old, S
         return give_up(probe, r, process, old);
     other = !same || old->identity != subject.identity;
     if (other)
-        seen->memory_due_usec = seen->memory_cost_usec = 0; /* another program, another memory */
+        seen->memory_due_usec = seen->memory_asked_usec = seen->memory_cost_usec = 0; /* other memory */
     seen->identity = subject.identity;
 
     process = world_process(world, pid);

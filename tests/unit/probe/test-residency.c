@@ -313,6 +313,43 @@ static void test_hangs(void **state)
     assert_int_equal(bench_process(&b, 100)->node_bytes[1], 20 * KB);
 }
 
+/* A late answer counts from when it was asked for. Until then what was known is kept, but not for long, however long it
+ * is from one discovery to the next. */
+static void test_late(void **state)
+{
+    CLEANUP(bench_close) Bench b = make();
+    uint64_t asked;
+
+    start(&b, wants_all, true);
+    do {
+        (void)usleep(1000);
+        bench_discover(&b);
+    } while (!bench_process(&b, 100)->node_bytes);
+    hang(&b);
+    b.now += 59 * SEC;
+    bench_discover(&b);
+    asked = b.now;
+    assert_non_null(bench_process(&b, 100)->node_bytes);
+    assert_true(bench_process(&b, 100)->node_bytes_usec < asked);
+    answer(&b);
+    do {
+        (void)usleep(1000);
+        b.now -= SEC - 1;
+        bench_discover(&b);
+        assert_non_null(bench_process(&b, 100)->node_bytes);
+    } while (bench_process(&b, 100)->node_bytes[1] != 20 * KB);
+    assert_int_equal(bench_process(&b, 100)->node_bytes_usec, asked);
+
+    hang(&b);
+    b.now += 59 * SEC;
+    bench_discover(&b);
+    assert_non_null(bench_process(&b, 100)->node_bytes);
+    b.now += 59 * SEC;
+    bench_discover(&b);
+    assert_null(bench_process(&b, 100)->node_bytes);
+    answer(&b);
+}
+
 /* A new process need not wait for the next discovery; a known one must. */
 static void test_catch_up(void **state)
 {
@@ -372,4 +409,4 @@ static void test_share(void **state)
 
 TEST_MAIN(NULL, NULL, test_known_at_once, test_pace, test_not_wanted, test_wanted_no_more, test_unreadable,
           test_other_program, test_hangs, test_catch_up, test_waits, test_share, test_again,
-          test_memory_of_the_machine, test_kernel_groups)
+          test_memory_of_the_machine, test_kernel_groups, test_late)
