@@ -14,8 +14,10 @@
 /* Below 10 ms a tick is mostly the kernel's own tick (1-10 ms) and noise; above 10 s nothing could be called
  * a lease. */
 static const ConfRange fast_tick_range = {.min = 10 * USEC_PER_MSEC, .max = 10 * USEC_PER_SEC};
-/* Discovery reads the whole of /proc: ten times a second would cost more than it could find. */
-static const ConfRange slow_tick_range = {.min = 100 * USEC_PER_MSEC, .max = 600 * USEC_PER_SEC};
+/* Discovery reads the whole of /proc: ten times a second would cost more than it could find. After more than 10 s,
+ * trials of shared nodes would be judged too late (plan/home/pool.c), and what a program does at its start would be
+ * over (plan/choose/outgrown.c). MaxCPU= limits the cost without setting an interval. */
+static const ConfRange slow_tick_range = {.min = 100 * USEC_PER_MSEC, .max = 10 * USEC_PER_SEC};
 /* Under 0.1 % ticks would be minutes apart; a whole CPU is the most one thread can use. */
 static const ConfRange max_cpu_range = {.min = 1, .max = 1000};
 static const ConfRange idle_cpu_range = {.min = 1, .max = 500};
@@ -28,7 +30,7 @@ const ConfKey config_keys[] = {
     {"Daemon", "FastTickSec", conf_parse_span, &fast_tick_range, FIELD(fast_tick_usec), "100ms",
      "a time span from 10ms to 10s", NULL},
     {"Daemon", "SlowTickSec", conf_parse_span, &slow_tick_range, FIELD(slow_tick_usec), "1s",
-     "a time span from 100ms to 10min", NULL},
+     "a time span from 100ms to 10s", NULL},
     {"Daemon", "MaxCPU", conf_parse_permille, &max_cpu_range, FIELD(max_cpu_permille), "1%",
      "a share of one CPU from 0.1% to 100%", NULL},
     {"Daemon", "IdleCPU", conf_parse_permille, &idle_cpu_range, FIELD(idle_permille), "5%",

@@ -68,6 +68,7 @@ static void test_bad_values(void **state)
         "[Daemon]\nFastTickSec=-1s\n",
         "[Daemon]\nFastTickSec=1 parsec\n",
         "[Daemon]\nSlowTickSec=1ms\n",
+        "[Daemon]\nSlowTickSec=11s\n",
         "[Daemon]\nMaxCPU=1\n",
         "[Daemon]\nMaxCPU=0%\n",
         "[Daemon]\nMaxCPU=101%\n",
