@@ -468,6 +468,11 @@ static void test_may_fork(void **state)
     /* At least 10 ms for each 45 MB. */
     assert_in_range(look(live, 'R', 0, 1, "0").most_ticks, 1, 5);
     assert_in_range(look(live, 'R', 0, 10 * gib_pages, "0").most_ticks, 220, 1000);
+    /* Of 16,384 pages each has a page table of its own: 183 ms (measured). */
+    put_file(live, "status", "Name:\ta\nVmPTE:\t   65572 kB\nVmSwap:\t       0 kB\n");
+    assert_in_range(look(live, 'R', 0, gib_pages / 16, "0").most_ticks, 19, 100);
+    put_file(live, "status", "Name:\ta\nVmPTE:\t\n");
+    assert_in_range(look(live, 'R', 0, 1, "0").most_ticks, 1, 5);
 }
 
 /* One thread of several may end while its process goes on. */
