@@ -25,11 +25,13 @@ int tries_keep(Tries *tries, uint64_t start, uint32_t n)
     return APPEND(tries->now, tries->capacity_now, tries->n_now, (TriesEntry){.start = start, .n = n});
 }
 
-/* Carries over the entries below `start`. */
+/* Carries over the entries below `start`, unless there are too many. */
 static int carry(Tries *tries, uint64_t start)
 {
     for (; tries->at < tries->n && tries->list[tries->at].start < start; tries->at++) {
-        int r = tries_keep(tries, tries->list[tries->at].start, tries->list[tries->at].n);
+        int r = tries->n > TRIES_MAX
+                    ? 0
+                    : tries_keep(tries, tries->list[tries->at].start, tries->list[tries->at].n);
 
         if (r < 0)
             return r;

@@ -44,6 +44,22 @@ static void test_rounds(void **state)
     assert_int_equal(tries_end(&tries), 0);
 }
 
+/* Memory that is never asked for again is forgotten before there is too much; what is asked for keeps its count. */
+static void test_limit(void **state)
+{
+    CLEANUP(tries_done) Tries tries = {0};
+    uint64_t start = 1;
+
+    for (uint32_t round = 0; round < 40; round++) {
+        tries_begin(&tries);
+        assert_int_equal(again(&tries, 0), round);
+        for (uint32_t i = 0; i < TRIES_MAX / 8; i++)
+            assert_int_equal(again(&tries, start++), 0);
+        assert_int_equal(tries_end(&tries), 0);
+        assert_in_range(tries.n, TRIES_MAX / 8, 2 * TRIES_MAX);
+    }
+}
+
 /* A round that was not finished does not count. */
 static void test_broken_off(void **state)
 {
@@ -90,4 +106,4 @@ static void test_random(void **state)
     }
 }
 
-TEST_MAIN(NULL, NULL, test_rounds, test_broken_off, test_random)
+TEST_MAIN(NULL, NULL, test_rounds, test_broken_off, test_random, test_limit)
