@@ -108,8 +108,21 @@ void choose_memory_traffic_on(const Planner *p, bool all, uint64_t *ret)
     sum_traffic(p, all, true, ret);
 }
 
+/* Adds traffic of memory that is known to lie somewhere and is being moved, at the nodes where it goes. */
+static void add_coming_traffic(const Planner *p, uint64_t *ret)
+{
+    for (size_t i = 0; i < p->world->n_processes; i++) {
+        const Process *process = &p->world->processes[i];
+        uint64_t traffic = (uint64_t)process->traffic_mb * process->cpu_permille / 1000;
+
+        if (!process->gone && process->node_bytes && process->memory.to && traffic > 0)
+            add_traffic(p->world->topology, process, traffic, true, ret);
+    }
+}
+
 /* The nodes whose memory gives all it can, as far as both are known. Memory counts where it lay when traffic was
- * counted: demand does not change because a migration is requested. Also fills in PlanScratch.node_traffic_mb. */
+ * counted: demand does not change because a migration is requested. Also fills in PlanScratch.node_traffic_mb: until it
+ * has moved, memory counts there and where it goes, so that the next plan sees what this one did after its requests. */
 static PackNodes full_nodes(Planner *p)
 {
     const Topology *topology = p->world->topology;
@@ -117,7 +130,8 @@ static PackNodes full_nodes(Planner *p)
     PackNodes full = 0;
 
     sum_traffic(p, true, false, used);
-    sum_traffic(p, true, true, p->s->node_traffic_mb);
+    memcpy(p->s->node_traffic_mb, used, topology->n_nodes * sizeof(*used));
+    add_coming_traffic(p, p->s->node_traffic_mb);
     for (uint32_t n = 0; n < topology->n_nodes; n++)
         if (topology->nodes[n].bandwidth_mb > 0 &&
             used[n] * 100 >= (uint64_t)topology->nodes[n].bandwidth_mb * FULL_PERCENT)

@@ -202,6 +202,43 @@ static void test_bandwidth(void **state)
     assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
 }
 
+/* Memory takes bandwidth where it lies until it has moved, and where it goes as soon as that is planned: the next plan
+ * finds for others what this one did. */
+static void test_bandwidth_is_shared(void **state)
+{
+    CLEANUP(fixture_done) Fixture f;
+
+    fixture_init(&f, TWO_SHARDS);
+    fixture_memory(&f);
+    fixture_policy(&f, "a", "[Placement]\nMode=fixed\nNodes=1\n");
+    fixture_policy(&f, "b", FIXED0);
+    fixture_policy(&f, "c", AUTO); /* with a policy that chooses, traffic is known */
+    add_process(&f, 10);
+    fixture_process(&f, 20, "b", NULL);
+    fixture_task(&f, 20, 20, 0);
+    set_memory(&f, 10, 64 * MIB, 0);
+    set_memory(&f, 20, 32 * MIB, 32 * MIB);
+    for (unsigned n = 0; n < 2; n++)
+        f.world->topology->nodes[n].bandwidth_mb = 40000;
+    for (pid_t pid = 10; pid <= 20; pid += 10) {
+        world_process(f.world, pid)->stall_usec = f.world->now_usec;
+        world_process(f.world, pid)->cpu_permille = 10000;
+        world_process(f.world, pid)->traffic_mb = pid == 10 ? 3000 : 4000;
+    }
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
+    assert_int_equal(fixture_action(&f, PLAN_KIND_MOVE_PAGES, 0)->subject.pid, 10);
+    assert_int_equal(f.plan.n_refused[PLAN_REASON_BANDWIDTH], 1);
+    fixture_commit(&f, NULL);
+    fixture_assert_settled(&f, true);
+
+    end_order(&f, 10, FOLLOW_END_DONE, 64 * MIB, 0);
+    f.world->now_usec += SEC;
+    set_memory(&f, 10, 0, 64 * MIB);
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_action(&f, PLAN_KIND_MOVE_PAGES, 0)->subject.pid, 20);
+}
+
 /* Memory in flight takes room, too. */
 static void test_headroom_is_shared(void **state)
 {
@@ -466,4 +503,5 @@ static void test_check(void **state)
 
 TEST_MAIN(NULL, NULL, test_grown, test_follows, test_never_inside_the_home, test_refusals, test_little,
           test_use_awaited, test_beside, test_help, test_headroom, test_bandwidth, test_headroom_is_shared,
-          test_rate, test_pauses, test_ping_pong, test_home_stays, test_not_taken, test_check)
+          test_rate, test_pauses, test_ping_pong, test_home_stays, test_not_taken, test_check,
+          test_bandwidth_is_shared)
