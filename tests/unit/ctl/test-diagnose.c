@@ -303,4 +303,28 @@ static void test_property(void **state)
     }
 }
 
+/* A path of PATH_MAX whose bytes are escaped makes a line of 16 KiB, with the numbers at its end. */
+static void test_bound_to_a_long_path(void **state)
+{
+    static char path[4 * PATH_MAX], text[sizeof(path) + 256];
+    CLEANUP(topology_unref_p) Topology *topology = two_nodes();
+    char *directory = test_tree_new();
+    CLEANUP_CLOSE int root_fd = -1;
+    const uint64_t run_node[] = {1000, 0};
+    const DiagnoseFacts facts = {.topology = topology, .run = 1000, .run_node = run_node};
+
+    for (size_t i = 0; i + 4 < sizeof(path); i += 4)
+        memcpy(path + i, "\\040", 4);
+    assert_true(snprintf(text, sizeof(text),
+                         "7f0000000000 bind:1 file=/%s anon=3 dirty=3 N1=3 kernelpagesize_kB=4\n"
+                         "7f1000000000 bind:1 anon=5 dirty=5 N1=5 kernelpagesize_kB=4\n"
+                         "7f2000000000 bind:0 anon=7 dirty=7 N0=7 kernelpagesize_kB=4\n",
+                         path) < (int)sizeof(text));
+    (void)test_write(directory, "proc/100/numa_maps", text);
+    root_fd = root_open(directory);
+    assert_int_equal(survey_bound_bytes(root_fd, 100, &facts), (3 + 5) * 4096);
+    assert_int_equal(survey_bound_bytes(root_fd, 101, &facts), 0);
+    test_tree_remove(directory);
+}
+
 TEST_MAIN(NULL, NULL, test_verdicts, test_one_node, test_bounds, test_property, test_bound_to_a_long_path)
