@@ -118,6 +118,9 @@ static int change(Work *work, TaskKey task, bool ours, const JournalPassage *pas
 
     if (!act->ops->changes)
         return PLAN_OUTCOME_SKIPPED;
+    /* It sleeps, and all its CPUs are offline: what it has cannot be recorded. */
+    if (!ours && hwloc_bitmap_iszero(work->have))
+        return PLAN_OUTCOME_RETRY;
     if (passage) {
         via = hwloc_bitmap_alloc();
         if (!via || hwloc_bitmap_only(via, (unsigned)passage->cpu.i) < 0)
@@ -180,7 +183,7 @@ static int enter_as_is(Work *work, TaskKey task, JournalProcess **ret)
     int r;
 
     if (action->kind != PLAN_KIND_SET_HOME || !act_mask_same(work->act, work->have, action->to) ||
-        is_whole(work, work->have))
+        is_whole(work, work->have) || hwloc_bitmap_iszero(work->have))
         return 0;
     r = look_without_fence(work, task);
     if (r == 0)

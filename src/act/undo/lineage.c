@@ -332,6 +332,15 @@ JournalProcess *lineage_find(Act *act, const Lineage *lineage, const ActProcess 
     return lineage_judge(act, lineage, process, task, mask, &verdict);
 }
 
+/* The mask given of which the kernel shows `shown`, without offline CPUs: all of it if they are back. */
+static hwloc_const_bitmap_t given_mask(Act *act, const JournalProcess *from, hwloc_const_bitmap_t shown)
+{
+    for (uint32_t i = 0; i < from->n_applied; i++)
+        if (act_mask_same(act, from->applied[i], shown))
+            return from->applied[i];
+    return shown; /* cut by a cpuset */
+}
+
 int lineage_adopt(Act *act, const ActProcess *process, TaskKey task, const JournalProcess *from,
                   hwloc_const_bitmap_t mask)
 {
@@ -339,7 +348,7 @@ int lineage_adopt(Act *act, const ActProcess *process, TaskKey task, const Journ
         .process = *process,
         .task = task,
         .original = journal_original(act->journal, from, task),
-        .mask = mask,
+        .mask = given_mask(act, from, mask),
         .since_ticks = MAX(process->start_ticks, 1U),
     };
     pid_t pid = from->pid;

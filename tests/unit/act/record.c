@@ -25,7 +25,7 @@ typedef struct RecordThread {
 struct ActRecord {
     RecordThread *threads; /* in order of creation */
     size_t n_threads, threads_capacity;
-    hwloc_bitmap_t online, isolated;
+    hwloc_bitmap_t online, isolated, seen;
     uint64_t ticks;
     pid_t last;
     ActRecordHook hook;
@@ -45,8 +45,9 @@ ActRecord *act_record_new(unsigned n_cpus)
     record->ticks = 1000;
     record->online = hwloc_bitmap_alloc();
     record->isolated = hwloc_bitmap_alloc();
+    record->seen = hwloc_bitmap_alloc();
     record->log = open_memstream(&record->log_text, &record->log_len);
-    if (!record->online || !record->isolated || !record->log ||
+    if (!record->online || !record->isolated || !record->seen || !record->log ||
         hwloc_bitmap_set_range(record->online, 0, (int)n_cpus - 1) < 0)
         return NULL;
     return TAKE_PTR(record);
@@ -71,6 +72,7 @@ ActRecord *act_record_free(ActRecord *record)
     free(record->threads);
     hwloc_bitmap_free(record->online);
     hwloc_bitmap_free(record->isolated);
+    hwloc_bitmap_free(record->seen);
     if (record->log)
         (void)fclose(record->log);
     free(record->log_text);
@@ -171,6 +173,11 @@ bool act_record_fork(ActRecord *record, pid_t creator, pid_t pid)
 bool act_record_isolate(ActRecord *record, const char *cpus)
 {
     return parse_list(cpus, PARSE_CPU_MAX, record->isolated) == 0;
+}
+
+bool act_record_set_online(ActRecord *record, const char *cpus)
+{
+    return parse_list(cpus, PARSE_CPU_MAX, record->online) == 0;
 }
 
 bool act_record_set_cpuset(ActRecord *record, pid_t pid, const char *cpuset)
@@ -340,6 +347,13 @@ static int record_get_mask(void *context, TaskKey task, hwloc_bitmap_t ret)
     return hwloc_bitmap_and(ret, thread->mask, record->online) < 0 ? -ENOMEM : 0;
 }
 
+/* Whether the walk is to visit the thread, by the mask that the kernel shows. */
+static bool is_wanted(ActRecord *record, const RecordThread *thread,
+                      bool (*wants)(void *userdata, hwloc_const_bitmap_t mask), void *userdata)
+{
+    return hwloc_bitmap_and(record->seen, thread->mask, record->online) == 0 && wants(userdata, record->seen);
+}
+
 /* Sets one mask as the kernel does. */
 static int set_one(ActRecord *record, TaskKey task, hwloc_const_bitmap_t mask)
 {
@@ -436,7 +450,7 @@ static int record_walk_threads(void *context, ActThreadWalk *walk)
         if (walk->more)
             return 0;
         n_met++;
-        if (walk->wants(walk->userdata, thread->mask))
+        if (is_wanted(record, thread, walk->wants, walk->userdata))
             walk->visit(walk->userdata, thread->key);
     }
     walk->at = 0;
@@ -480,7 +494,7 @@ static int record_walk(void *context, ActWalk *walk)
     for (size_t i = 0; i < record->n_threads; i++) {
         const RecordThread *thread = &record->threads[i];
 
-        if (thread->key.tid == thread->key.pid && walk->wants(walk->userdata, thread->mask))
+        if (thread->key.tid == thread->key.pid && is_wanted(record, thread, walk->wants, walk->userdata))
             walk->visit(walk->userdata, &thread->process);
     }
     return 0;

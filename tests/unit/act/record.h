@@ -45,6 +45,8 @@ bool act_record_fork(ActRecord *record, pid_t creator, pid_t pid);
 void act_record_set_fork(ActRecord *record, pid_t tid, ActForkState state);
 /* Isolates CPUs, as the kernel command line does. */
 bool act_record_isolate(ActRecord *record, const char *cpus);
+/* Takes CPUs offline, or back. Masks keep them, as those of tasks in the root cpuset do. */
+bool act_record_set_online(ActRecord *record, const char *cpus);
 bool act_record_set_cpuset(ActRecord *record, pid_t pid, const char *cpuset);
 /* Sets session and process group. Its own number: as setsid(2) does. -1: in the midst of exiting, when it has
  * no session any more and its children are not yet adopted. 0: in a PID namespace whose session began outside

@@ -165,7 +165,23 @@ static void test_cpuset_isolated(void **state)
     assert_mask(f, 120, "0-6");
 }
 
+/* For a task that sleeps while all its CPUs are offline, the kernel shows an empty mask. */
+static void test_without_cpus(void **state)
+{
+    Fixture *f = *state;
+
+    assert_true(act_record_pin(f->record, 101, "6-7"));
+    assert_true(act_record_set_online(f->record, "0-5"));
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 101, "6-7", "0-3", -1), PLAN_OUTCOME_RETRY);
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 101, "0-7", "6-7", -1), PLAN_OUTCOME_DONE);
+    assert_true(act_record_set_online(f->record, "0-7"));
+    fixture_recover(f, 0, 0);
+    assert_mask(f, 101, "6-7");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup_threads, fixture_teardown)
+
 TEST_MAIN(fixture_setup_threads, fixture_teardown, test_cut, test_cpuset_changes, test_cpuset_cut_unseen,
           test_cpuset_elsewhere, test_cpuset_cut_to_original, test_cpuset_cut_to_original_seen,
           test_cpuset_leaves_original, test_cpuset_leaves_original_seen, test_cpuset_narrower_than_known,
-          test_cpuset_narrower_than_known_refused, test_cpuset_elsewhere_and_back, test_cpuset_isolated)
+          test_cpuset_narrower_than_known_refused, test_cpuset_elsewhere_and_back, test_cpuset_isolated, name)

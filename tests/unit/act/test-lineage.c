@@ -221,6 +221,36 @@ static void test_heir_is_remembered(void **state)
     assert_mask(f, 220, "0-7");
 }
 
+/* Seen while a CPU of the home was offline: its mask has that CPU again when it is back. */
+static void test_heir_of_offline_cpus(void **state)
+{
+    Fixture *f = *state;
+
+    assert_true(act_record_fork(f->record, 100, 200));
+    assert_true(act_record_set_online(f->record, "0-2,4-7"));
+    born(f, 200);
+    assert_true(act_record_set_online(f->record, "0-7"));
+    act_record_detach(f->record, 200);
+    crash_and_restore(f);
+    assert_mask(f, 200, "0-7");
+}
+
+/* All of them are offline, and the kernel shows an empty mask for a task that sleeps. */
+static void test_heir_without_cpus(void **state)
+{
+    Fixture *f = *state;
+
+    assert_true(act_record_fork(f->record, 100, 200));
+    assert_true(act_record_fork(f->record, 100, 300));
+    assert_true(act_record_set_online(f->record, "4-7"));
+    born(f, 200);
+    act_record_detach(f->record, 200);
+    fixture_restart(f);
+    assert_int_equal(act_restore(f->act, NULL, NULL, NULL), 0);
+    assert_true(act_record_set_online(f->record, "0-7"));
+    assert_masks(f, "100=0-7 96=0-3 200=0-7 300=0-7");
+}
+
 static void test_stranger_is_remembered(void **state)
 {
     Fixture *f = *state;
@@ -482,6 +512,8 @@ int main(void)
         TEST(test_parent_ends),
         TEST(test_ends_itself),
         TEST(test_heir_is_remembered),
+        TEST(test_heir_of_offline_cpus),
+        TEST(test_heir_without_cpus),
         TEST(test_stranger_is_remembered),
         TEST(test_undecided),
         TEST(test_undecided_for_long),
