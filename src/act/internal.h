@@ -107,6 +107,10 @@ bool act_mask_ours(Act *act, const JournalProcess *process, TaskKey task, hwloc_
  * could leave it of one given. */
 bool act_mask_is_cut(Act *act, const JournalProcess *process, TaskKey task, hwloc_const_bitmap_t mask);
 bool act_mask_may_be_cut(const JournalProcess *process, hwloc_const_bitmap_t mask);
+/* Whether a mask that looks like the original may be one given: the two differ in CPUs that are offline, or the
+ * original was all that there was. */
+bool act_mask_may_hide(Act *act, const JournalProcess *process, JournalOriginal original,
+                       hwloc_const_bitmap_t mask);
 
 /* The distinct masks that processes have from us: homes, with or without a lent CPU. */
 typedef struct GivenMasks {

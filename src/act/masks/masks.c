@@ -90,6 +90,17 @@ bool act_mask_ours(Act *act, const JournalProcess *process, TaskKey task, hwloc_
     return act_mask_is_cut(act, process, task, mask);
 }
 
+bool act_mask_may_hide(Act *act, const JournalProcess *process, JournalOriginal original,
+                       hwloc_const_bitmap_t mask)
+{
+    for (uint32_t i = 0; i < process->n_applied; i++)
+        if (act_mask_same(act, process->applied[i], mask) &&
+            (!hwloc_bitmap_isequal(process->applied[i], original.mask) ||
+             (original.whole && !hwloc_bitmap_isincluded(act->online, mask))))
+            return true;
+    return false;
+}
+
 bool act_given_has(Act *act, const GivenMasks *given, hwloc_const_bitmap_t mask)
 {
     for (size_t i = 0; i < given->n; i++)

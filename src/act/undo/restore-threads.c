@@ -14,18 +14,21 @@ static bool shows_the_same(Restore *restore, TaskKey task)
            hwloc_bitmap_isequal(now, restore->have);
 }
 
-/* The original may be what the cpuset leaves of ours. Then it is set as the thread's own, and not counted. */
+/* The original may be what the cpuset leaves of ours, or look like ours while CPUs are offline. Then it is set as the
+ * thread's own, and not counted. In the latter case, children born from then on look the same, so only processes in the
+ * journal are treated like that, and no fork is waited for. */
 int restore_thread(Restore *restore, const JournalProcess *entry, TaskKey task)
 {
     Act *act = restore->act;
     JournalOriginal original = journal_original(act->journal, entry, task);
     int r = act->ops->get_mask(act->context, task, restore->have);
-    bool same;
+    bool same, hidden;
 
     if (r != 0)
         return restore_failed(restore, r);
     same = act_mask_same(act, restore->have, original.mask);
-    if (same && !act_mask_is_cut(act, entry, task, restore->have))
+    hidden = same && task.pid == entry->pid && act_mask_may_hide(act, entry, original, restore->have);
+    if (same && !hidden && !act_mask_is_cut(act, entry, task, restore->have))
         return restore->late && restore_suspect(restore, task) < 0 ? restore_failed(restore, -ENOMEM) : 0;
     if (!same && !act_mask_ours(act, entry, task, restore->have)) {
         restore->n_left++;
@@ -37,7 +40,7 @@ int restore_thread(Restore *restore, const JournalProcess *entry, TaskKey task)
     if (restore->again && shows_the_same(restore, task))
         return 0;
     restore->n_restored += !same;
-    if (restore->later)
+    if (restore->later || hidden)
         return 1;
     return restore_suspect(restore, task) < 0 ? restore_failed(restore, -ENOMEM) : 1;
 }

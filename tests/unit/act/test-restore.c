@@ -208,6 +208,37 @@ static void test_released_without_a_cpu(void **state)
     assert_masks(f, "100=0-7 101=0-7 102=1-4");
 }
 
+/* Restored while the CPUs outside the home are offline: the home then looks like the original. */
+static void test_restored_without_other_cpus(void **state)
+{
+    Fixture *f = *state;
+
+    assert_true(act_record_add_process(f->record, 400, 1, 400, "0-4")); /* pinned by its user */
+    fixture_world_process(f, 400, "0-7");
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 400, 0, "0-4", "0-3", -1), PLAN_OUTCOME_DONE);
+    act_record_advance(f->record, 10);
+    assert_true(act_record_fork(f->record, 100, 200));
+    assert_true(act_record_set_online(f->record, "0-3"));
+    fixture_recover(f, 0, 0);
+    assert_true(act_record_set_online(f->record, "0-7"));
+    assert_masks(f, "100=0-7 101=0-7 200=0-7 400=0-4 90=0-3");
+}
+
+/* Whole while four CPUs were offline, and at home on all that there were. */
+static void test_restored_with_more_cpus(void **state)
+{
+    Fixture *f = *state;
+
+    assert_true(act_record_add_process(f->record, 400, 1, 400, "0-7"));
+    assert_true(act_record_set_online(f->record, "0-3"));
+    fixture_world_process(f, 400, "0-3");
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 400, 0, "0-3", "0-1", -1), PLAN_OUTCOME_DONE);
+    assert_true(act_record_set_online(f->record, "0-7"));
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 400, 0, "0-1", "0-3", -1), PLAN_OUTCOME_DONE);
+    fixture_recover(f, 2, 0);
+    assert_mask(f, 400, "0-7");
+}
+
 static void fork_at_each_pass(void *userdata, ActRecord *record, ActRecordOp op, TaskKey task)
 {
     pid_t *next = userdata;
@@ -460,8 +491,10 @@ static void test_compaction(void **state)
     assert_true(intern_pool_size(f->act->journal->pool) <= 4);
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
+
 TEST_MAIN(setup, fixture_teardown, test_threads, test_leftover, test_children, test_parent_gone, test_one,
           test_failure_stays, test_original_gone, test_forks_without_end, test_fork_under_way,
           test_fork_of_before, test_fork_too_long, test_fork_twice_too_long, test_hangs,
           test_member_not_judged, test_released_without_a_cpu, test_roams, test_roams_while_forking,
-          test_roams_in_vain, test_roamed, test_compaction)
+          test_roams_in_vain, test_roamed, test_compaction, name)
