@@ -263,7 +263,10 @@ static int print_change(FILE *out, const void *object)
     const JournalProcess *process = journal_process(journal, p->pid, p->start_ticks);
     const JournalOriginal own = {.mask = change->mask};
 
-    if (!process || (process->released_ticks > 0 && !change->ours))
+    /* What it had and got before it was released counts no more. */
+    if (process && process->released_ticks > 0 && !change->ours)
+        process = NULL;
+    if (!process)
         journal_text_write(out, JOURNAL_LINE_PROCESS,
                            &(JournalProcess){
                                .pid = p->pid,

@@ -14,7 +14,8 @@
  *   narrow pid=N start=N tid=N born=N cpu=N ticks=N last=N     see act/masks/passage.h
  *   settled
  *   checked
- *   released pid=N start=N ticks=N                             restored; what is born later is not ours
+ *   released pid=N start=N ticks=N                             restored; what is born later is not ours; another
+ *                                                     process line begins anew
  *   stranger pid=N start=N                                     its user chose our mask (act/masks/births.c)
  *   fence kind=unit name="x.service" path="/system.slice/x.service" before=LIST memory=BOOL dropin=BOOL inode=N
  *                                                     original CPUs of a whole cgroup; with memory=yes, its nodes

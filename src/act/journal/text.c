@@ -141,6 +141,20 @@ static int find_process(Journal *journal, RecordReader *reader, pid_t pid, uint6
                                   reader->kind);
 }
 
+/* Forgets what the process had and got before it was released: its user may have chosen one of these masks since. */
+static void forget_masks(Journal *journal, JournalProcess *process)
+{
+    size_t n = 0;
+
+    process->n_applied = 0;
+    process->released_ticks = 0;
+    for (size_t i = 0; i < journal->n_threads; i++)
+        if (journal->threads[i].pid != process->pid ||
+            journal->threads[i].start_ticks != process->start_ticks)
+            journal->threads[n++] = journal->threads[i];
+    journal->n_threads = n;
+}
+
 static int take_process(Journal *journal, RecordReader *reader, const Line *line)
 {
     const JournalProcess *value = &line->process;
@@ -150,12 +164,13 @@ static int take_process(Journal *journal, RecordReader *reader, const Line *line
     if (value->pid <= 0 || !is_mask(value->original.mask))
         return record_expected(reader, "a PID and a non-empty CPU mask");
     if (known) {
+        if (known->released_ticks > 0)
+            forget_masks(journal, known);
         known->original = value->original;
         known->pgrp = value->pgrp;
         known->session = value->session;
         known->place = value->place;
         known->since_ticks = value->since_ticks;
-        known->released_ticks = 0;
         return 0;
     }
     while (at < journal->n_processes && journal->processes[at].pid == value->pid &&

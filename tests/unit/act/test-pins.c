@@ -134,5 +134,32 @@ static void test_looked_at_again(void **state)
     assert_mask(f, 101, "0-7");
 }
 
+/* Released, pinned to what was its home, and placed elsewhere: a mask from before the release is nobody's any more. */
+static void test_pinned_to_an_earlier_home(void **state)
+{
+    Fixture *f = *state;
+
+    fixture_world_process(f, 100, "0-7");
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 100, 0, "0-3", NULL, -1), PLAN_OUTCOME_DONE);
+    act_record_advance(f->record, 10);
+    assert_true(act_record_pin(f->record, 101, "0-3"));
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "4-7", -1), PLAN_OUTCOME_DONE);
+    assert_masks(f, "100=4-7 101=0-3 102=4-7");
+    fixture_recover(f, 2, 1);
+    assert_masks(f, "100=0-7 101=0-3 102=0-7");
+
+    /* The same home again. */
+    see(f);
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 100, 0, "0-3", NULL, -1), PLAN_OUTCOME_DONE);
+    act_record_advance(f->record, 10);
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    fixture_recover(f, 2, 0);
+    assert_masks(f, "100=0-7 101=0-3 102=0-7");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup_threads, fixture_teardown)
+
 TEST_MAIN(fixture_setup_threads, fixture_teardown, test_thread, test_first_thread, test_process,
-          test_later_masks, test_again, test_looked_at_again)
+          test_later_masks, test_again, test_looked_at_again, name)
