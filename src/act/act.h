@@ -92,9 +92,10 @@ typedef struct ActOps {
     /* Sets the mask of one thread. `via`, unless NULL, is set just before, to force the thread onto those
      * CPUs; it stays if `mask` then fails. An infinite `mask` means all CPUs. */
     int (*set_mask)(void *context, TaskKey task, hwloc_const_bitmap_t via, hwloc_const_bitmap_t mask);
-    /* TIDs and start times of a process's threads, malloc'd; ACT_E_GONE if it exited. */
+    /* TIDs and start times of a process's threads, malloc'd; ACT_E_GONE if it exited. Not of those whose masks the
+     * kernel refuses to change: what they have is its choice, even if it looks like ours. */
     int (*list_threads)(void *context, pid_t pid, uint64_t start_ticks, TaskKey **ret, size_t *ret_n);
-    /* Visits the wanted threads; ACT_E_GONE if the process exited. */
+    /* Visits the wanted ones of these threads; ACT_E_GONE if the process exited. */
     int (*walk_threads)(void *context, ActThreadWalk *walk);
     /* All processes by ascending PID, malloc'd. */
     int (*list_processes)(void *context, ActProcess **ret, size_t *ret_n);

@@ -9,9 +9,11 @@
 #define PROCSTAT_COMM_SIZE 16    /* TASK_COMM_LEN; longer names of kernel workers are truncated */
 #define PROCSTAT_TEXT_SIZE 2048U /* room for a whole file: 52 numbers of at most 20 digits, and the name */
 
-/* Bits of `flags`: PF_EXITING (in exit(2)) and PF_KTHREAD (a kernel thread). */
-#define PROCSTAT_FLAG_EXITING 0x00000004U
-#define PROCSTAT_FLAG_KTHREAD 0x00200000U
+/* Bits of `flags`: PF_EXITING (in exit(2)), PF_KTHREAD (a kernel thread) and PF_NO_SETAFFINITY (the kernel refuses to
+ * change its mask). */
+#define PROCSTAT_FLAG_EXITING        0x00000004U
+#define PROCSTAT_FLAG_KTHREAD        0x00200000U
+#define PROCSTAT_FLAG_NO_SETAFFINITY 0x04000000U
 
 typedef struct ProcStat {
     pid_t pid; /* the thread id in the file of a thread */

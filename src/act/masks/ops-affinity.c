@@ -212,6 +212,8 @@ static int affinity_list_threads(void *context, pid_t pid, uint64_t start_ticks,
             continue;
         if (r != 0)
             return r;
+        if (stat.flags & PROCSTAT_FLAG_NO_SETAFFINITY)
+            continue;
         if (APPEND(keys, capacity, n, (TaskKey){.pid = pid, .tid = tid, .start_ticks = stat.start_ticks}) < 0)
             return -ENOMEM;
     }
@@ -233,7 +235,7 @@ static int walk_thread(int root_fd, pid_t tid, hwloc_bitmap_t have, const ActThr
         return 0;
     if (r == 0)
         r = affinity_read_stat(root_fd, walk->pid, tid, &stat);
-    if (r == 0)
+    if (r == 0 && !(stat.flags & PROCSTAT_FLAG_NO_SETAFFINITY))
         walk->visit(walk->userdata, (TaskKey){.pid = walk->pid, .tid = tid, .start_ticks = stat.start_ticks});
     return r == ACT_E_GONE ? 0 : r;
 }

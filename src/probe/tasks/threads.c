@@ -16,8 +16,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PF_NO_SETAFFINITY 0x04000000U /* the kernel refuses to change the mask: <linux/sched.h> */
-
 static int compare_pids(const void *a, const void *b)
 {
     pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
@@ -117,7 +115,7 @@ static int read_thread(Probe *probe, World *world, size_t process, const Subject
     r = probe_mask_read(probe, world, &world->processes[process], tid, &ret->allowed);
     if (r < 0)
         return r;
-    ret->hands = (uint8_t)(stat.flags & PF_NO_SETAFFINITY
+    ret->hands = (uint8_t)(stat.flags & PROCSTAT_FLAG_NO_SETAFFINITY
                                ? TASK_HANDS_PER_CPU
                                : probe_mask_judge(probe, world, &world->processes[process], ret));
     return 0;
