@@ -13,7 +13,7 @@
  *   group,     The chain ends at an orphan, whose real parent has ended. The orphan is in the entry's
  *   session    process group or session; or the leader of its session, always an ancestor, is the entry or
  *              descends from it.
- *   place      Nothing else is left of a daemon. It is in the same cgroups as the entry. If these are the
+ *   place      Nothing else is left of a daemon. It is in the same cgroups as the entry is or was. If these are the
  *              roots, which hold everything, it must also be in a session whose leader has ended, as after
  *              fork, setsid, fork, or belong to a group that a policy has placed.
  *
@@ -31,11 +31,12 @@
  *
  * What this does badly. Three kinds of processes pinned by hand to exactly the home are widened when
  * numaplace stops: a child of a managed process; a daemon so pinned in a managed process's session or cgroup
- * whose parent ended within a tick; and one pinned there after its parents had ended. Two kinds of children
- * keep our mask: one that calls setsid and whose parent ends, all within a tick and in the root cgroups; and
- * an orphan below a subreaper of its own session. A process that the first process started itself, in the
- * session or cgroup of a managed process, looks like an adopted orphan; services of a service manager are not
- * there. Connectors and performance events would report every fork, but need capabilities, or a buffer per
+ * whose parent ended within a tick; and one pinned there after its parents had ended. Three kinds of children
+ * keep our mask: one that calls setsid and whose parent ends, all within a tick and in the root cgroups; one
+ * whose parents end while no daemon runs, after its cgroup was renamed or it was moved, if the entry has ended,
+ * too; and an orphan below a subreaper of its own session. A process that the first process started itself, in
+ * the session or cgroup of a managed process, looks like an adopted orphan; services of a service manager are
+ * not there. Connectors and performance events would report every fork, but need capabilities, or a buffer per
  * CPU that overflows in the very fork storms it is for; and they say nothing of times without a daemon. */
 
 #include "act/undo/lineage.h"
@@ -254,7 +255,7 @@ static JournalProcess *find_neighbour(Question *q, const ActProcess *orphan, con
     for (size_t i = 0; i < journal->n_processes; i++) {
         JournalProcess *entry = &journal->processes[i];
 
-        if (entry->place == place && may_have(q, entry, orphan->start_ticks) &&
+        if ((entry->place == place || entry->place_now == place) && may_have(q, entry, orphan->start_ticks) &&
             (orphan->pid == process->pid || has_mask(q, orphan, entry)))
             return entry;
     }

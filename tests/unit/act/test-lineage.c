@@ -166,6 +166,27 @@ static void test_place(void **state)
     assert_masks(f, "201=0-7 211=0-3");
 }
 
+/* Moved, or its cgroup renamed, while no daemon ran: children that it had before and has since are found. */
+static void test_place_changes(void **state)
+{
+    Fixture *f = *state;
+
+    act_record_set_place(f->record, 100, ELSEWHERE);
+    assert_int_equal(fixture_do(f, PLAN_KIND_RELEASE, 100, 0, NULL, NULL, -1), PLAN_OUTCOME_DONE);
+    act_record_advance(f->record, 10);
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
+    assert_true(act_record_fork(f->record, 100, 201));
+    act_record_detach(f->record, 201);
+    act_record_set_place(f->record, 100, ELSEWHERE + 1);
+    assert_true(act_record_fork(f->record, 100, 211));
+    act_record_detach(f->record, 211);
+    assert_true(act_record_fork(f->record, 100, 221));
+    act_record_detach(f->record, 221);
+    act_record_set_place(f->record, 221, ELSEWHERE + 2);
+    crash_and_restore(f);
+    assert_masks(f, "201=0-7 211=0-7 221=0-3");
+}
+
 /* A living session leader began its session, so what holds for the leader holds for processes of the session. */
 static void test_leader(void **state)
 {
@@ -507,6 +528,7 @@ int main(void)
         TEST(test_daemon),
         TEST(test_daemon_of_others),
         TEST(test_place),
+        TEST(test_place_changes),
         TEST(test_leader),
         TEST(test_reapers),
         TEST(test_parent_ends),
