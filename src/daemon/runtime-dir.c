@@ -60,14 +60,14 @@ int runtime_dir_open(const char *path, char **ret_error)
     return r;
 }
 
-/* The holder of a lock, for messages. It writes its PID and its runtime directory into the file. Before that,
+/* The holder of a lock. It writes its PID and its runtime directory into the file. Before that,
  * and with host_lock_pass(), the file has those of a process that has ended. */
 typedef struct Holder {
     uint32_t pid; /* 0: not known */
     char directory[256];
 } Holder;
 
-static Holder read_holder(int fd)
+static Holder read_last(int fd)
 {
     char buf[32 + sizeof(((Holder *)0)->directory)], *line;
     ssize_t n = pread(fd, buf, sizeof(buf) - 1, 0);
@@ -80,11 +80,18 @@ static Holder read_holder(int fd)
     if (!*line)
         return holder;
     *line++ = '\0';
-    if (parse_u32(buf, &holder.pid) < 0 || (kill((pid_t)holder.pid, 0) < 0 && errno == ESRCH))
+    if (parse_u32(buf, &holder.pid) < 0)
         return (Holder){0};
     line[strcspn(line, "\n")] = '\0';
     (void)snprintf(holder.directory, sizeof(holder.directory), "%s", line);
     return holder;
+}
+
+static Holder read_holder(int fd)
+{
+    Holder holder = read_last(fd);
+
+    return holder.pid == 0 || (kill((pid_t)holder.pid, 0) < 0 && errno == ESRCH) ? (Holder){0} : holder;
 }
 
 /* Only root or this user may open the file: opening it is enough to hold its lock, and to keep every daemon
@@ -103,7 +110,7 @@ static int open_lock(int dir_fd, const char *name, int flags)
     return TAKE_FD(fd);
 }
 
-/* Only for messages: a full file system must not matter here. */
+/* For messages, and for the next holder. A full file system must not matter here. */
 static void write_holder(int fd, const char *directory)
 {
     char buf[32 + sizeof(((Holder *)0)->directory)];
@@ -151,14 +158,21 @@ static int host_lock(int dir_fd, const char *standard, int flags, int operation,
                         holder.pid, holder.directory);
 }
 
-int host_lock_take(const char *standard, const char *path, char **ret_error)
+int host_lock_take(const char *standard, char **ret_error)
 {
     CLEANUP_CLOSE int dir_fd = runtime_dir_open(standard, ret_error);
-    int fd = dir_fd < 0 ? dir_fd : host_lock(dir_fd, standard, O_CREAT, LOCK_EX, ret_error);
 
-    if (fd >= 0)
-        write_holder(fd, path);
-    return fd;
+    return dir_fd < 0 ? dir_fd : host_lock(dir_fd, standard, O_CREAT, LOCK_EX, ret_error);
+}
+
+char *host_lock_last(int fd)
+{
+    return strdup(read_last(fd).directory);
+}
+
+void host_lock_sign(int fd, const char *path)
+{
+    write_holder(fd, path);
 }
 
 int host_lock_pass(const char *standard, char **ret_error)

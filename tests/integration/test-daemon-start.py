@@ -352,6 +352,19 @@ class Host(lib.DaemonTest):
         for daemon in (configured, watching, first):
             daemon.stop()
 
+    @unittest.skipUnless(lib.one_node() and len(lib.own_cpus()) >= 2, "needs two CPUs on one node")
+    def test_killed_elsewhere(self):
+        """The next daemon of the host puts back what it finds in the directory of the last one."""
+        idle = self.spinner("--asleep", "--threads=3")
+        first = self.daemon("--system-bus=no", runtime=pathlib.Path("/run/numaplace"), wrap=self.inside)
+        self.wait_home(first, idle)
+        first.kill()
+        self.assertNotIn(self.full, idle.masks())
+        second = self.here("two").ready()
+        self.assertEqual(idle.masks(), {self.full}, second.log())
+        self.assertTrue(second.says("an earlier daemon had placed"))
+        second.stop()
+
     def test_restore_elsewhere(self):
         self.here("one").ready().kill()
         second = self.here("two").ready()

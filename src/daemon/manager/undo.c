@@ -13,7 +13,8 @@
  * leftovers, reports them, and says how to put them back.
  *
  * There is one lock for a runtime directory, and one for the host: two daemons with different directories would take
- * each other's masks for the original ones, and "put back" those in the end. A rehearsal on a directory of its own
+ * each other's masks for the original ones, and "put back" those in the end. So the lock's file also names the
+ * directory, and the next daemon begins with what it finds there. A rehearsal on a directory of its own
  * does not need the second lock, so that several can run side by side, as the tests do; numaplaced(8) says what its
  * policies may match.
  *
@@ -135,18 +136,10 @@ static bool is_standard_directory(const Manager *manager)
             ours.st_dev == standard.st_dev && ours.st_ino == standard.st_ino);
 }
 
-/* `place`: to place tasks, and not only to put some back. */
-static int lock_host(Manager *manager, bool place, char **ret_error)
+/* A rehearsal on a directory of its own. */
+static bool needs_no_host(const Manager *manager)
 {
-    int r;
-
-    if (manager->host_fd >= 0 || (manager->options.topology.rehearse > 0 && !is_standard_directory(manager)))
-        return 0;
-    r = place ? host_lock_take(NUMAPLACE_RUNTIME_DIRECTORY, manager->options.runtime_directory, ret_error)
-              : host_lock_pass(NUMAPLACE_RUNTIME_DIRECTORY, ret_error);
-    if (r >= 0)
-        manager->host_fd = r;
-    return r == -ENOENT && !place ? 0 : MIN(r, 0);
+    return manager->options.topology.rehearse > 0 && !is_standard_directory(manager);
 }
 
 static int lock_directory(Manager *manager, char **ret_error)
@@ -158,24 +151,6 @@ static int lock_directory(Manager *manager, char **ret_error)
     if (manager->runtime_fd >= 0 && manager->lock_fd < 0)
         manager->lock_fd = runtime_dir_lock(manager->runtime_fd, path, ret_error);
     return manager->runtime_fd < 0 ? manager->runtime_fd : MIN(manager->lock_fd, 0);
-}
-
-int manager_lock(Manager *manager)
-{
-    CLEANUP_FREE char *error = NULL;
-    bool active = manager->mode == MANAGER_MODE_ACTIVE;
-    int r;
-
-    if (!active) {
-        close_p(&manager->host_fd);
-        manager->host_fd = -1;
-    }
-    if (manager->options.once && !active)
-        return 0;
-    r = lock_directory(manager, &error);
-    if (r >= 0 && active)
-        r = lock_host(manager, true, &error);
-    return r < 0 ? lock_failed(manager, r, error) : 0;
 }
 
 /* The journal */
@@ -291,6 +266,67 @@ static int open_journal(Manager *manager, bool leave_kept)
     return r2;
 }
 
+/* The last daemon that placed on this host may have had another directory and have been killed: what it has left would
+ * be taken for the original. */
+static int undo_elsewhere(Manager *manager, const char *directory)
+{
+    CLEANUP(manager_free_p) Manager *other = NULL;
+    CLEANUP_FREE char *error = NULL;
+    ManagerOptions options = manager->options;
+    int r;
+
+    options.runtime_directory = directory;
+    other = manager_alloc(&options, manager->log);
+    r = other ? manager_open_root(other) : -ENOMEM;
+    if (r == 0)
+        r = find_journal(other);
+    if (r <= 0)
+        return r;
+    other->mode = MANAGER_MODE_ACTIVE;
+    r = lock_directory(other, &error);
+    if (r == -EBUSY) /* it is this one's, or a rehearsal's */
+        return 0;
+    return r < 0 ? lock_failed(manager, r, error) : open_journal(other, false);
+}
+
+/* To place tasks. If something elsewhere cannot be put back, the next start tries again. */
+static int take_host(Manager *manager, char **ret_error)
+{
+    CLEANUP_FREE char *last = NULL;
+    int r;
+
+    if (manager->host_fd >= 0 || needs_no_host(manager))
+        return 0;
+    manager->host_fd = host_lock_take(NUMAPLACE_RUNTIME_DIRECTORY, ret_error);
+    if (manager->host_fd < 0)
+        return manager->host_fd;
+    last = host_lock_last(manager->host_fd);
+    r = last ? 0 : -ENOMEM;
+    if (r == 0 && *last == '/' && strcmp(last, manager->options.runtime_directory) != 0)
+        r = undo_elsewhere(manager, last);
+    if (r >= 0)
+        host_lock_sign(manager->host_fd, manager->options.runtime_directory);
+    return r == -ENOMEM ? r : 0;
+}
+
+int manager_lock(Manager *manager)
+{
+    CLEANUP_FREE char *error = NULL;
+    bool active = manager->mode == MANAGER_MODE_ACTIVE;
+    int r;
+
+    if (!active) {
+        close_p(&manager->host_fd);
+        manager->host_fd = -1;
+    }
+    if (manager->options.once && !active)
+        return 0;
+    r = lock_directory(manager, &error);
+    if (r >= 0 && active)
+        r = take_host(manager, &error);
+    return r < 0 ? lock_failed(manager, r, error) : 0;
+}
+
 /* Logs how many threads and cgroups still have CPUs of a daemon that is gone, which this one leaves. Returns
  * 0 or -ENOMEM. */
 static int tell_leftover(Manager *manager, const char *how)
@@ -366,6 +402,15 @@ int manager_keep(Manager *manager)
     return 0;
 }
 
+/* To put back, while nobody places. */
+static int pass_host(Manager *manager, char **ret_error)
+{
+    if (needs_no_host(manager))
+        return 0;
+    manager->host_fd = host_lock_pass(NUMAPLACE_RUNTIME_DIRECTORY, ret_error);
+    return manager->host_fd == -ENOENT ? 0 : MIN(manager->host_fd, 0);
+}
+
 /* Puts back under the lock of the directory, while no other daemon places on the host; -EBUSY if one does.
  * `own`: there is a journal of this namespace, not only of others. */
 static int restore(Manager *manager, ManagerRestore what, bool own)
@@ -374,7 +419,7 @@ static int restore(Manager *manager, ManagerRestore what, bool own)
     int r = lock_directory(manager, &error);
 
     if (r >= 0)
-        r = lock_host(manager, false, &error);
+        r = pass_host(manager, &error);
     if (r == -EBUSY && what == MANAGER_RESTORE_CRASH)
         return 0;
     if (r < 0)

@@ -118,7 +118,7 @@ static void test_lock_is_for_nobody_else(void **state)
     assert_int_equal(fstat(lock, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
     assert_int_equal(close(lock), 0);
-    lock = host_lock_take(path, "/elsewhere", &error);
+    lock = host_lock_take(path, &error);
     assert_true(lock >= 0);
     assert_int_equal(fstat(lock, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
@@ -128,15 +128,16 @@ static void test_lock_is_for_nobody_else(void **state)
 
 static void test_one_on_the_host(void **state)
 {
-    CLEANUP_FREE char *error = NULL, *error2 = NULL, *unused = NULL;
+    CLEANUP_FREE char *error = NULL, *error2 = NULL, *unused = NULL, *last = NULL;
     char who[64];
     int lock, pass, pass2;
 
     assert_int_equal(host_lock_pass(path, &unused), -ENOENT);
     assert_int_equal(access(path, F_OK), -1);
-    lock = host_lock_take(path, "/elsewhere", &unused);
+    lock = host_lock_take(path, &unused);
     assert_true(lock >= 0);
-    assert_int_equal(host_lock_take(path, "/another", &error), -EBUSY);
+    host_lock_sign(lock, "/elsewhere");
+    assert_int_equal(host_lock_take(path, &error), -EBUSY);
     (void)snprintf(who, sizeof(who), "(pid %d, on /elsewhere)", (int)getpid());
     assert_non_null(strstr(error, who));
     assert_int_equal(host_lock_pass(path, &error2), -EBUSY);
@@ -147,11 +148,13 @@ static void test_one_on_the_host(void **state)
     pass2 = host_lock_pass(path, &unused);
     assert_true(pass >= 0 && pass2 >= 0);
     free(error);
-    assert_int_equal(host_lock_take(path, "/another", &error), -EBUSY);
+    assert_int_equal(host_lock_take(path, &error), -EBUSY);
     assert_int_equal(close(pass), 0);
     assert_int_equal(close(pass2), 0);
-    lock = host_lock_take(path, "/another", &unused);
+    lock = host_lock_take(path, &unused);
     assert_true(lock >= 0);
+    last = host_lock_last(lock);
+    assert_string_equal(last, "/elsewhere");
     assert_int_equal(close(lock), 0);
     assert_null(unused);
 }
@@ -163,14 +166,14 @@ static void test_holder_is_gone(void **state)
     CLEANUP_FREE char *unused = NULL;
     int lock;
 
-    lock = host_lock_take(path, "/elsewhere", &unused);
+    lock = host_lock_take(path, &unused);
     assert_true(lock >= 0);
     for (size_t i = 0; i < ARRAY_SIZE(odd); i++) {
         CLEANUP_FREE char *error = NULL;
 
         assert_int_equal(ftruncate(lock, 0), 0);
         assert_int_equal(pwrite(lock, odd[i], strlen(odd[i]), 0), strlen(odd[i]));
-        assert_int_equal(host_lock_take(path, "/another", &error), -EBUSY);
+        assert_int_equal(host_lock_take(path, &error), -EBUSY);
         assert_string_equal(error, "another numaplaced places tasks on this host, or puts them back");
     }
     assert_int_equal(close(lock), 0);
