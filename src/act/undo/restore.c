@@ -461,14 +461,14 @@ bool restore_wants(const ActSelection *selection, const JournalProcess *entry)
     return !selection || selection->wants(selection->userdata, entry->pid, entry->workload);
 }
 
-/* Somebody may have moved the process, or renamed its cgroup. */
+/* While no daemon ran, somebody may have moved the process, or renamed its cgroup. */
 static void look_where(Act *act, JournalProcess *entry)
 {
     ActProcess now;
 
-    if (act->ops->get_place(act->context, entry->pid, &entry->place_now) != 0 ||
-        act->ops->read_process(act->context, entry->pid, &now) != 0 || now.start_ticks != entry->start_ticks)
-        entry->place_now = ACT_PLACE_UNKNOWN;
+    entry->place_now = ACT_PLACE_UNKNOWN;
+    if (act->ops->read_process(act->context, entry->pid, &now) == 0 && now.start_ticks == entry->start_ticks)
+        (void)act->ops->get_place(act->context, entry->pid, &entry->place_now);
 }
 
 static int restore_journalled(Act *act, const ActSelection *selection, Restore *ret)
@@ -483,7 +483,8 @@ static int restore_journalled(Act *act, const ActSelection *selection, Restore *
             continue;
         /* Released ones, too: what is left of their children is restored now. */
         journal->processes[i].selected = true;
-        look_where(act, &journal->processes[i]);
+        if (act->inherited)
+            look_where(act, &journal->processes[i]);
         if (journal->processes[i].released_ticks == 0)
             (void)restore_process(ret, &journal->processes[i]);
     }
