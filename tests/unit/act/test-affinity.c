@@ -577,8 +577,6 @@ static void test_place_without_first_thread(void **state)
     assert_int_equal(place, own);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 TEST_MAIN(setup, teardown, test_home_lend_recall_release, test_crash, test_foreign, test_forkers,
           test_grandchildren, test_gone, test_kernel, test_dry_run, test_measure, test_may_fork, test_exiting,
-          test_walk_ends, test_place_of_ended, test_place_without_first_thread, name)
+          test_walk_ends, test_place_of_ended, test_place_without_first_thread, test_kept_mask)

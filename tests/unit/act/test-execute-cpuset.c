@@ -179,9 +179,8 @@ static void test_without_cpus(void **state)
     assert_mask(f, 101, "6-7");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup_threads, fixture_teardown)
-
 TEST_MAIN(fixture_setup_threads, fixture_teardown, test_cut, test_cpuset_changes, test_cpuset_cut_unseen,
           test_cpuset_elsewhere, test_cpuset_cut_to_original, test_cpuset_cut_to_original_seen,
           test_cpuset_leaves_original, test_cpuset_leaves_original_seen, test_cpuset_narrower_than_known,
-          test_cpuset_narrower_than_known_refused, test_cpuset_elsewhere_and_back, test_cpuset_isolated, name)
+          test_cpuset_narrower_than_known_refused, test_cpuset_elsewhere_and_back, test_cpuset_isolated,
+          test_without_cpus)

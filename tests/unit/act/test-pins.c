@@ -159,7 +159,5 @@ static void test_pinned_to_an_earlier_home(void **state)
     assert_masks(f, "100=0-7 101=0-3 102=0-7");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup_threads, fixture_teardown)
-
 TEST_MAIN(fixture_setup_threads, fixture_teardown, test_thread, test_first_thread, test_process,
-          test_later_masks, test_again, test_looked_at_again, name)
+          test_later_masks, test_again, test_looked_at_again, test_pinned_to_an_earlier_home)

@@ -491,10 +491,9 @@ static void test_compaction(void **state)
     assert_true(intern_pool_size(f->act->journal->pool) <= 4);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
-
 TEST_MAIN(setup, fixture_teardown, test_threads, test_leftover, test_children, test_parent_gone, test_one,
           test_failure_stays, test_original_gone, test_forks_without_end, test_fork_under_way,
           test_fork_of_before, test_fork_too_long, test_fork_twice_too_long, test_hangs,
           test_member_not_judged, test_released_without_a_cpu, test_roams, test_roams_while_forking,
-          test_roams_in_vain, test_roamed, test_compaction, name)
+          test_roams_in_vain, test_roamed, test_compaction, test_restored_without_other_cpus,
+          test_restored_with_more_cpus)
