@@ -147,6 +147,7 @@ TWINS = {
         ("firmware does not say what it gives", {"FirmwareBandwidth=32G": ""}),
         ("nothing is counted", {"[Workload bound]": "Counters=no\n[Workload bound]"}),
     ],
+    "s-lone": [("it stays together", {"Policies=auto": "Policies=auto\nOff=slower"})],
     "s-slower": [
         ("it stays together", {"Policies=auto": "Policies=auto\nOff=slower"}),
         (
