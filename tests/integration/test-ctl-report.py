@@ -58,7 +58,7 @@ class Report(lib.DaemonTest):
         workload = self.spinner("--threads=1")
         daemon = self.daemon().ready()
         self.wait_home(daemon, workload)
-        lib.wait_until("it to be seen running", lambda: any(row["run_permille"] for step in self.steps(daemon) for row in step["workloads"]))
+        lib.wait_until("it to be seen running", lambda: any(row["run_permille"] >= 10 for step in self.steps(daemon) for row in step["workloads"]))
         return daemon, workload
 
     def steps(self, daemon):

@@ -19,7 +19,7 @@ static const ViewColumn columns[] = {
     {"NODES", "nodes", VIEW_TEXT},
 };
 
-static void report_done(Report *report)
+void report_done(Report *report)
 {
     for (size_t i = 0; i < report->n_workloads; i++)
         free(report->workloads[i].rows);
@@ -133,17 +133,22 @@ static CtlExit index_step(Report *report, size_t step)
 static void sum_workload(const Report *report, ReportWorkload *workload)
 {
     double run = 0.0, wait = 0.0, all = 0.0, local = 0.0, local_of = 0.0, on_nodes = 0.0;
+    double most_run = 0.0, most_wanted = 0.0;
 
     for (size_t i = 0; i < report->n_steps; i++) {
-        double weight = report->times[i + 1] - report->times[i] + 1e-6, ran;
+        double weight = report->times[i + 1] - report->times[i] + 1e-6, ran, waited;
         json_object *row = workload->rows[i];
 
         all += weight;
         if (!row)
             continue;
-        ran = (double)view_number(row, "run_permille", 0) * weight;
+        ran = (double)view_number(row, "run_permille", 0);
+        waited = (double)view_number(row, "wait_permille", 0);
+        most_run = MAX(most_run, ran);
+        most_wanted = MAX(most_wanted, ran + waited);
+        ran *= weight;
         run += ran;
-        wait += (double)view_number(row, "wait_permille", 0) * weight;
+        wait += waited * weight;
         for (size_t k = 0; k < report->n_nodes; k++)
             workload->nodes[k] += report_run(report, workload, i, report->nodes[k]) * weight;
         if (view_number(row, "local_permille", -1) < 0)
@@ -152,13 +157,13 @@ static void sum_workload(const Report *report, ReportWorkload *workload)
         local_of += ran + weight;
     }
     workload->run = run / all / 1000.0;
-    workload->waits = run + wait >= REPORT_WANTED_MIN_PERMILLE * all ? wait / (run + wait) : -1.0;
+    workload->waits = most_wanted >= REPORT_WANTED_MIN_PERMILLE ? wait / (run + wait) : -1.0;
     workload->local = local_of > 0.0 ? local / local_of / 1000.0 : -1.0;
     for (size_t k = 0; k < report->n_nodes; k++) {
         on_nodes += workload->nodes[k];
         workload->nodes[k] /= all;
     }
-    workload->on_nodes = run >= REPORT_WANTED_MIN_PERMILLE * all ? on_nodes / all : 0.0;
+    workload->on_nodes = most_run >= REPORT_WANTED_MIN_PERMILLE ? on_nodes / all : 0.0;
 }
 
 static int compare_workloads(const void *a, const void *b)
@@ -168,7 +173,7 @@ static int compare_workloads(const void *a, const void *b)
     return x->run != y->run ? (x->run < y->run) - (x->run > y->run) : strcmp(x->name, y->name);
 }
 
-static CtlExit sum_up(Report *report)
+CtlExit report_sum_up(Report *report)
 {
     report->n_steps = view_length(report->steps);
     report->times = calloc(report->n_steps + 1, sizeof(*report->times));
@@ -285,7 +290,7 @@ CtlExit verb_report(const CtlOptions *options, int argc, char **argv)
         return ctl_fail(CTL_EXIT_USAGE, "--html= and --json= exclude each other");
     code = ask(options, &report);
     if (code == CTL_EXIT_OK)
-        code = sum_up(&report);
+        code = report_sum_up(&report);
     if (code != CTL_EXIT_OK)
         return code;
     if (report.n_steps == 0)

@@ -9,16 +9,17 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define REPORT_NODES_MAX           64U  /* as many as the daemon manages */
-#define REPORT_WANTED_MIN_PERMILLE 10.0 /* of a CPU: shares of less are those of rounding and of single ticks */
+#define REPORT_NODES_MAX 64U /* as many as the daemon manages */
+/* Of a CPU: shares of less are those of rounding and of single ticks. */
+#define REPORT_WANTED_MIN_PERMILLE 10.0
 
 /* One workload over the whole period. */
 typedef struct ReportWorkload {
     const char *name;
-    json_object **rows;             /* for each step; NULL: absent, or not among the busiest */
-    double run, waits, local;       /* CPUs; fractions, negative when not known or of too little */
+    json_object **rows;       /* for each step; NULL: absent, or not among the busiest */
+    double run, waits, local; /* CPUs; fractions, negative when not known, or too little in every step */
     double nodes[REPORT_NODES_MAX]; /* CPUs */
-    double on_nodes;                /* their sum; 0: too little to be divided into shares */
+    double on_nodes;                /* their sum; 0: too little in every step to be divided into shares */
 } ReportWorkload;
 
 typedef struct Report {
@@ -34,6 +35,11 @@ typedef struct Report {
     size_t n_workloads, workloads_capacity;
     uint64_t n_homes, n_lends, moved_bytes, cpu_usec;
 } Report;
+
+/* Fills in the rest of a report that has its steps. */
+CtlExit report_sum_up(Report *report);
+
+void report_done(Report *report);
 
 /* Mean CPUs that a workload used on one node in a step. */
 double report_run(const Report *report, const ReportWorkload *workload, size_t step, uint32_t node);
