@@ -422,7 +422,12 @@ class Policies(ctllib.CtlTest):
         self.add_dropin("[Steal]\nSteal=no\n")
         for where in (self.directory(), self.dir / "10-app.policy.d"):
             self.assertEqual(self.ctl("policy", "verify", str(where)),
-                             f"{where}: no file in it is named *.policy\n0 files, 0 errors, 1 warning\n")
+                             f"{where}: there are no policies in it, which are files named *.policy\n"
+                             "0 files, 0 errors, 1 warning\n")
+        # A policy that cannot be read is one.
+        broken = self.directory()
+        (broken / "10-app.policy").symlink_to("nosuch")
+        self.assertTrue(self.ctl("policy", "verify", str(broken), code=1).endswith("\n0 files, 1 error, 0 warnings\n"))
 
     def test_verify_constants(self):
         path = self.dir / "20-constant.policy"

@@ -131,7 +131,7 @@ static int verify_dropin(Verify *verify, const CtlOptions *options, const char *
 static int verify_argument(Verify *verify, const CtlOptions *options, const char *path)
 {
     CLEANUP_FREE char *dir = dropin_dir(path);
-    size_t n_files = verify->n_files;
+    size_t n_files = verify->n_files, n_errors = verify->report.n_errors;
     struct stat st;
     int r;
 
@@ -139,9 +139,9 @@ static int verify_argument(Verify *verify, const CtlOptions *options, const char
         st = (struct stat){0}; /* its reader reports why */
     if (S_ISDIR(st.st_mode)) {
         r = verify_dirs(verify, (const char *const[]){path, NULL});
-        if (r == 0 && verify->n_files == n_files)
+        if (r == 0 && verify->n_files == n_files && verify->report.n_errors == n_errors)
             conf_report_add(&verify->report, CONF_SEVERITY_WARNING, path, 0,
-                            "no file in it is named *.policy");
+                            "there are no policies in it, which are files named *.policy");
         return r;
     }
     if (S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3)) {
