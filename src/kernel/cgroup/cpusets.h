@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Where the cpuset controller of version 1 is mounted. */
+/* Where the cpuset controller of version 1 is mounted, and what cpusets of old kernels do to masks. */
 
 #include <stdbool.h>
 
