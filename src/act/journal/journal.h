@@ -51,8 +51,8 @@ typedef struct JournalProcess {
     CpuMask cpuset;   /* its cpuset when last compared with its masks; for cut.c, not in the file */
     CpuMask left;     /* what threads restored to all CPUs then had; for restore-threads.c, not in the file */
     uint64_t place_now; /* its place at the start; for lineage.c, not in the file */
-    bool selected;    /* to be restored now; for restore.c, not in the file */
-    bool roams;       /* threads restored, children not yet; for release.c and search.c, not in the file */
+    bool selected;      /* to be restored now; for restore.c, not in the file */
+    bool roams;         /* threads restored, children not yet; for release.c and search.c, not in the file */
     bool searched, checked; /* searched for children; its threads are done; for search.c, not in the file */
     pid_t from_pid; /* heir of that entry, restored with it; 0: none. For lineage.c, not in the file */
     uint64_t from_ticks;

@@ -26,10 +26,10 @@ typedef struct SeenProcess {
     uint64_t identity;  /* hash of its name, cgroup and program */
     uint64_t cpu_ticks; /* CPU time used, at read_usec */
     uint64_t read_usec;
-    uint64_t memory_due_usec;  /* when to measure its memory next; 0: not measured yet */
+    uint64_t memory_due_usec;   /* when to measure its memory next; 0: not measured yet */
     uint64_t memory_asked_usec; /* since when a late measurement is awaited; 0: none is */
-    uint32_t memory_cost_usec; /* CPU time of that; 0: not measured yet */
-    char *cpuset_path;         /* in the hierarchy of the cpuset controller; NULL unless managed. Owned */
+    uint32_t memory_cost_usec;  /* CPU time of that; 0: not measured yet */
+    char *cpuset_path;          /* in the hierarchy of the cpuset controller; NULL unless managed. Owned */
 } SeenProcess;
 
 typedef struct SeenTable {

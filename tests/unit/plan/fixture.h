@@ -40,7 +40,8 @@ void fixture_threads(Fixture *f, pid_t pid, unsigned n);
 CpuMask fixture_mask(Fixture *f, const char *list);
 /* What the process has on each node, in bytes, and what the thread used there, as measured now. */
 void fixture_bytes(Fixture *f, pid_t pid, const uint64_t *bytes);
-void fixture_use(Fixture *f, pid_t pid, pid_t tid, const uint64_t *pages, uint32_t private_permille, TaskKey buddy);
+void fixture_use(Fixture *f, pid_t pid, pid_t tid, const uint64_t *pages, uint32_t private_permille,
+                 TaskKey buddy);
 /* Gives every node 8 GiB, half of them free. */
 void fixture_memory(Fixture *f);
 void fixture_cpu(Fixture *f, int cpu, uint16_t busy, uint16_t wait);
