@@ -539,8 +539,8 @@ class Output(ctllib.CtlTest):
             self.assertEqual((done.returncode, done.stderr), (0, ""), args)
 
     def test_empty_arguments(self):
-        for args in (["simulate", ""], ["replay", ""], ["top", ""], ["show", ""], ["explain", ""], ["policy", "cat", ""],
-                     ["policy", "verify", ""], ["enable", "x", ""]):
+        for args in (["simulate", ""], ["replay", ""], ["top", ""], ["show", ""], ["explain", ""], ["diagnose", ""],
+                     ["policy", "cat", ""], ["policy", "verify", ""], ["enable", "x", ""]):
             with self.subTest(args=args):
                 self.fails(*args, code=2, says=", not an empty argument")
 

@@ -458,7 +458,7 @@ CtlExit verb_diagnose(const CtlOptions *options, int argc, char **argv)
         target.pid = (pid_t)pid;
     else if (argc > 0)
         target.unit = argv[0];
-    if (argc > 0 && ((!target.unit && (pid == 0 || pid > INT32_MAX)) || !*argv[0]))
+    if (argc > 0 && !target.unit && (pid == 0 || pid > INT32_MAX))
         return ctl_fail(CTL_EXIT_USAGE, "%s: expected a PID, a unit or a cgroup", argv[0]);
     if (options->print_policy && target.pid == 0)
         return ctl_fail(CTL_EXIT_USAGE, "--print-policy: expected a PID");
