@@ -118,6 +118,7 @@ typedef struct PlannerGroup {
     uint64_t back_weight;       /* the part of stall_weight by processes whose memory goes back */
     PackNodes back_nodes;       /* the nodes where that memory then lies (plan/scan/gather.h) */
     bool goes_back;             /* it is to run where its memory lies again */
+    bool went_back;             /* its home is where memory went back, which is over */
     bool takes_part;            /* in the packing */
     bool packed;                /* `chosen` is the answer */
     bool chosen_all;            /* `chosen` is all nodes */

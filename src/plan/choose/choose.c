@@ -131,7 +131,8 @@ static bool wants_home(const Planner *p, size_t index)
 }
 
 /* A group never spans more nodes than it has threads: it would run on some of them, and memory on the others
- * would count as near. Threads that ended a moment ago count as long as their demand is held. */
+ * would count as near. Threads that ended a moment ago count as long as their demand is held. Only go_back() gives
+ * more, because memory on several nodes is served by all of them. */
 static uint32_t nodes_useful(const Group *group)
 {
     return MAX(MAX((uint32_t)group->n_tasks, demand_held(group) / LOAD_FULL_PERMILLE), 1U);
@@ -248,12 +249,14 @@ static uint32_t steady_demand(const Planner *p, size_t index, const DemandShare 
 }
 
 /* Whether a single thread is to have any of several nodes: it pauses, and may wait less there. A thread that
- * has several keeps them even when it does not pause. */
+ * has several keeps them even when it does not pause, unless it got them with its memory (go_back()). */
 static bool may_pool(const Planner *p, size_t index)
 {
     const Group *group = &p->world->groups[index];
 
-    return demand_variance(p, index) > 0 || (group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1);
+    return demand_variance(p, index) > 0 ||
+           (group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1 &&
+            !p->s->groups[index].went_back);
 }
 
 /* The nodes on which memory of its processes is to lie again, if that is so for most of them, by CPU time, or

@@ -165,8 +165,13 @@ static void note_stall(const Planner *p, PlannerGroup *g, const Process *process
 
 static void note_back(const Planner *p, PlannerGroup *g, const Process *process)
 {
-    if (!gather_is_undone(p->world, group_policy(p->world, p->policies, process->workload), process))
+    CpuMask home = p->world->groups[process->group.i].home_nodes;
+
+    if (!gather_is_undone(p->world, group_policy(p->world, p->policies, process->workload), process)) {
+        g->went_back |= home && process->memory.stripe && process->memory.last &&
+                        hwloc_bitmap_isincluded(home, process->memory.last);
         return;
+    }
     g->back_weight += MAX(process->cpu_permille, 1U);
     for (uint32_t n = 0; n < p->world->topology->n_nodes; n++)
         g->back_nodes |= hwloc_bitmap_isset(process->gather.nodes, n) ? (PackNodes)1 << n : 0;

@@ -325,16 +325,24 @@ static void test_count_awaited(void **state)
     }
 }
 
+/* Sets up a new process that is about to be counted for the first time. */
+static Process *setup_new(Fixture *f)
+{
+    Process *process = setup(f, 0);
+
+    process->first_seen_usec = f->world->now_usec;
+    process->stall_due_usec = f->world->now_usec + 10000000;
+    seconds(f, 1);
+    set_memory(f, 100, (uint64_t[]){100, 100, 100, 100});
+    return process;
+}
+
 /* The plan: the process has its home at once, and its memory follows when the process has been counted. */
 static void test_follows_count(void **state)
 {
     CLEANUP(fixture_done) Fixture f;
-    Process *process = setup(&f, 0);
 
-    process->first_seen_usec = f.world->now_usec;
-    process->stall_due_usec = f.world->now_usec + 10000000;
-    seconds(&f, 1);
-    set_memory(&f, 100, (uint64_t[]){100, 100, 100, 100});
+    (void)setup_new(&f);
     fixture_home(&f);
     assert_int_equal(hwloc_bitmap_weight(group_of(&f, 100)->home_nodes), 1);
     fixture_plan(&f, true);
@@ -344,6 +352,30 @@ static void test_follows_count(void **state)
     fixture_plan(&f, true);
     assert_non_null(find_move(&f));
     assert_ptr_equal(find_move(&f)->memory.to, group_of(&f, 100)->home_nodes);
+}
+
+/* After a trial that did not help, the memory comes together on one node again, also that of a single thread. */
+static void test_together_again(void **state)
+{
+    for (int n_threads = 1; n_threads <= 4; n_threads += 3) {
+        CLEANUP(fixture_done) Fixture f;
+        Process *process = go_back(&f, n_threads);
+
+        fixture_home(&f);
+        assert_nodes(&f, 100, "1-2");
+        assert_true(process->memory.stripe);
+        process->memory.to = NULL;
+        process->memory.todo_bytes = 0;
+        process->memory.over_usec = f.world->now_usec;
+        process->gather = (MemoryGather){0};
+        seconds(&f, 60);
+        set_memory(&f, 100, (uint64_t[]){0, 200, 200, 0});
+        fixture_plan(&f, true);
+        assert_non_null(find_move(&f));
+        assert_int_equal(find_move(&f)->rule, PLAN_RULE_FOLLOW_HOME);
+        fixture_commit(&f, NULL);
+        assert_int_equal(hwloc_bitmap_weight(group_of(&f, 100)->home_nodes), 1);
+    }
 }
 
 /* Not over more nodes than the policy allows, nor if the policy names nodes, with
@@ -388,4 +420,5 @@ static void test_not_back(void **state)
 }
 
 TEST_MAIN(NULL, NULL, test_not_noted, test_slower_twice, test_trial, test_compared, test_long_trial,
-          test_plan, test_two, test_most, test_not_back, test_count_awaited, test_follows_count)
+          test_plan, test_two, test_most, test_not_back, test_count_awaited, test_follows_count,
+          test_together_again)
