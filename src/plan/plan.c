@@ -54,9 +54,10 @@ static bool borrower_waits(const Planner *p)
 /* Whether planning homes again can wait: this plan found nothing to do, and nothing that only time prevents. */
 static bool is_settled(const Planner *p)
 {
-    static const PlanReason passing[] = {PLAN_REASON_EVIDENCE,  PLAN_REASON_UNSETTLED,
-                                         PLAN_REASON_RESIDENCY, PLAN_REASON_TOO_YOUNG,
-                                         PLAN_REASON_BUDGET,    PLAN_REASON_RATE_MEMORY};
+    static const PlanReason passing[] = {
+        PLAN_REASON_EVIDENCE, PLAN_REASON_UNSETTLED,   PLAN_REASON_RESIDENCY,   PLAN_REASON_TOO_YOUNG,
+        PLAN_REASON_BUDGET,   PLAN_REASON_RATE_MEMORY, PLAN_REASON_USE_AWAITED,
+    };
     const Plan *plan = p->plan;
 
     for (size_t i = 0; i < ARRAY_SIZE(passing); i++)

@@ -122,6 +122,18 @@ static bool is_together(const Follow *f, CpuMask due)
     return true;
 }
 
+/* False: it must be counted before its memory comes together, so that this can go back (plan/scan/gather.h). It cannot
+ * go back if somebody else pinned its threads, if MaxNodes= allows one node, or if the kernel balances. */
+static bool is_counted(const Follow *f)
+{
+    const World *world = f->p->world;
+
+    return f->rule != PLAN_RULE_FOLLOW_HOME || !f->to || f->policy->max_nodes == 1 ||
+           planner_is_kernels(world, f->policy, f->g->use_hidden) ||
+           !gather_awaits_count(world, f->policy, f->process, f->to) ||
+           follow_refuse(f, MECHANISM_BLOCKS, PLAN_REASON_USE_AWAITED, 0, 0);
+}
+
 bool follow_is_due(const Follow *f)
 {
     Follow all = *f;
@@ -199,12 +211,8 @@ static void follow_process(Planner *p, const Process *process, CpuMask to, CpuMa
     if (f.g->roams && !stripe_is(f.rule))
         return;
     find_outside(&f);
-    if (!stripe_is(f.rule) && to && gather_awaits_count(p->world, f.policy, process, to)) {
-        (void)follow_refuse(&f, MECHANISM_BLOCKS, PLAN_REASON_USE_AWAITED, 0, 0);
-        return;
-    }
-    if (!is_worth_it(&f) || !is_ours(&f) || (due && !is_together(&f, due)) || !follow_is_time(&f) ||
-        !follow_is_fed(&f) || !follow_has_room(&f) || !follow_has_rate(&f))
+    if (!is_worth_it(&f) || !is_ours(&f) || (due && !is_together(&f, due)) || !is_counted(&f) ||
+        !follow_is_time(&f) || !follow_is_fed(&f) || !follow_has_room(&f) || !follow_has_rate(&f))
         return;
     if (!planner_has_budget(p)) {
         (void)follow_refuse(&f, MECHANISM_BLOCKS, PLAN_REASON_BUDGET, p->n_spent, PLAN_ACTIONS_PER_TICK);

@@ -348,10 +348,47 @@ static void test_follows_count(void **state)
     fixture_plan(&f, true);
     assert_null(find_move(&f));
     assert_true(f.plan.n_refused[PLAN_REASON_USE_AWAITED] > 0);
+    fixture_commit(&f, NULL);
+    fixture_plan(&f, true);
+    assert_int_equal(f.plan.n_actions, 0);
+    assert_false(f.plan.settled); /* time alone prevents it */
     count(&f, 1000);
     fixture_plan(&f, true);
     assert_non_null(find_move(&f));
     assert_ptr_equal(find_move(&f)->memory.to, group_of(&f, 100)->home_nodes);
+}
+
+/* Memory that could not go back does not wait for a count. */
+static void test_count_not_awaited(void **state)
+{
+    enum {
+        PINNED,
+        ONE_NODE,
+        KERNEL,
+        BOUND,
+        N_CASES
+    };
+
+    for (int i = 0; i < N_CASES; i++) {
+        CLEANUP(fixture_done) Fixture f;
+        Process *process = setup_new(&f);
+
+        for (pid_t tid = 100; tid < 104 && i == PINNED; tid++) {
+            fixture_find(&f, 100, tid)->hands = TASK_HANDS_FOREIGN;
+            fixture_find(&f, 100, tid)->allowed = fixture_mask(&f, "0-7");
+        }
+        f.policies->policies[0]->max_nodes = i == ONE_NODE ? 1 : 0;
+        f.world->kernel_balances = process->use_hidden = i == KERNEL;
+        process->bound_bytes = i == BOUND ? 400 * MIB : 0;
+        fixture_plan(&f, true);
+        assert_int_equal(f.plan.n_refused[PLAN_REASON_USE_AWAITED], 0);
+        if (i == BOUND) {
+            assert_int_equal(f.plan.n_refused[PLAN_REASON_MEMORY_BOUND], 1);
+            continue;
+        }
+        assert_non_null(find_move(&f));
+        assert_int_equal(find_move(&f)->rule, i == PINNED ? PLAN_RULE_FOLLOW_PIN : PLAN_RULE_FOLLOW_HOME);
+    }
 }
 
 /* After a trial that did not help, the memory comes together on one node again, also that of a single thread. */
@@ -421,4 +458,4 @@ static void test_not_back(void **state)
 
 TEST_MAIN(NULL, NULL, test_not_noted, test_slower_twice, test_trial, test_compared, test_long_trial,
           test_plan, test_two, test_most, test_not_back, test_count_awaited, test_follows_count,
-          test_together_again)
+          test_count_not_awaited, test_together_again)
