@@ -333,13 +333,23 @@ JournalProcess *lineage_find(Act *act, const Lineage *lineage, const ActProcess 
     return lineage_judge(act, lineage, process, task, mask, &verdict);
 }
 
-/* The mask given of which the kernel shows `shown`, without offline CPUs: all of it if they are back. */
-static hwloc_const_bitmap_t given_mask(Act *act, const JournalProcess *from, hwloc_const_bitmap_t shown)
+/* Journals each mask given of which the kernel may show `shown`, without offline CPUs: the process may have any of them
+ * once these are back. */
+static int note_given(Act *act, const JournalProcess *from, JournalChange *change, hwloc_const_bitmap_t shown)
 {
-    for (uint32_t i = 0; i < from->n_applied; i++)
-        if (act_mask_same(act, from->applied[i], shown))
-            return from->applied[i];
-    return shown; /* cut by a cpuset */
+    CpuMask *applied = from->applied; /* stays when entries move */
+    uint32_t n = from->n_applied;
+    int r = 0;
+
+    for (uint32_t i = 0; r == 0 && i < n; i++)
+        if (act_mask_same(act, applied[i], shown)) {
+            change->mask = applied[i];
+            r = act_note_change(act, change);
+        }
+    if (r < 0 || change->mask)
+        return r;
+    change->mask = shown; /* cut by a cpuset */
+    return act_note_change(act, change);
 }
 
 int lineage_adopt(Act *act, const ActProcess *process, TaskKey task, const JournalProcess *from,
@@ -349,14 +359,13 @@ int lineage_adopt(Act *act, const ActProcess *process, TaskKey task, const Journ
         .process = *process,
         .task = task,
         .original = journal_original(act->journal, from, task),
-        .mask = given_mask(act, from, mask),
         .since_ticks = MAX(process->start_ticks, 1U),
     };
     pid_t pid = from->pid;
     uint64_t start_ticks = from->start_ticks;
     const char *workload = from->workload;
     JournalProcess *entry;
-    int r = act_note_change(act, &change);
+    int r = note_given(act, from, &change, mask);
 
     if (r < 0)
         return r;

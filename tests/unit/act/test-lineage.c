@@ -256,6 +256,22 @@ static void test_heir_of_offline_cpus(void **state)
     assert_mask(f, 200, "0-7");
 }
 
+/* Without the lent CPU, which is offline, its mask looks like the home. */
+static void test_heir_of_offline_lease(void **state)
+{
+    Fixture *f = *state;
+
+    assert_int_equal(fixture_do(f, PLAN_KIND_LEND, 100, 100, "0-3", "0-4", -1), PLAN_OUTCOME_DONE);
+    act_record_advance(f->record, 10);
+    assert_true(act_record_fork(f->record, 100, 200));
+    assert_true(act_record_set_online(f->record, "0-3,5-7"));
+    born(f, 200);
+    assert_true(act_record_set_online(f->record, "0-7"));
+    act_record_detach(f->record, 200);
+    crash_and_restore(f);
+    assert_mask(f, 200, "0-7");
+}
+
 /* All of them are offline, and the kernel shows an empty mask for a task that sleeps. */
 static void test_heir_without_cpus(void **state)
 {
@@ -535,6 +551,7 @@ int main(void)
         TEST(test_ends_itself),
         TEST(test_heir_is_remembered),
         TEST(test_heir_of_offline_cpus),
+        TEST(test_heir_of_offline_lease),
         TEST(test_heir_without_cpus),
         TEST(test_stranger_is_remembered),
         TEST(test_undecided),
