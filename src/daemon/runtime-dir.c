@@ -15,7 +15,8 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#define HOST_LOCK "host.lock"
+#define HOST_LOCK      "host.lock"
+#define HOST_TEXT_SIZE 8192U /* two of the longest paths; further directories are forgotten */
 
 /* Says why the directory could not be opened. For a link, the kernel only says that it is not a directory. */
 static int fail_open(const char *path, int error, char **ret_error)
@@ -60,14 +61,14 @@ int runtime_dir_open(const char *path, char **ret_error)
     return r;
 }
 
-/* The holder of a lock. It writes its PID and its runtime directory into the file. Before that,
+/* The holder of a lock, for messages. It writes its PID and its runtime directory into the file. Before that,
  * and with host_lock_pass(), the file has those of a process that has ended. */
 typedef struct Holder {
     uint32_t pid; /* 0: not known */
     char directory[256];
 } Holder;
 
-static Holder read_last(int fd)
+static Holder read_holder(int fd)
 {
     char buf[32 + sizeof(((Holder *)0)->directory)], *line;
     ssize_t n = pread(fd, buf, sizeof(buf) - 1, 0);
@@ -80,18 +81,11 @@ static Holder read_last(int fd)
     if (!*line)
         return holder;
     *line++ = '\0';
-    if (parse_u32(buf, &holder.pid) < 0)
+    if (parse_u32(buf, &holder.pid) < 0 || (kill((pid_t)holder.pid, 0) < 0 && errno == ESRCH))
         return (Holder){0};
     line[strcspn(line, "\n")] = '\0';
     (void)snprintf(holder.directory, sizeof(holder.directory), "%s", line);
     return holder;
-}
-
-static Holder read_holder(int fd)
-{
-    Holder holder = read_last(fd);
-
-    return holder.pid == 0 || (kill((pid_t)holder.pid, 0) < 0 && errno == ESRCH) ? (Holder){0} : holder;
 }
 
 /* Only root or this user may open the file: opening it is enough to hold its lock, and to keep every daemon
@@ -110,14 +104,14 @@ static int open_lock(int dir_fd, const char *name, int flags)
     return TAKE_FD(fd);
 }
 
-/* For messages, and for the next holder. A full file system must not matter here. */
-static void write_holder(int fd, const char *directory)
+/* `paths`: one a line. A full file system must not matter here: what is there is overwritten, and cut after that. */
+static void write_holder(int fd, const char *paths)
 {
-    char buf[32 + sizeof(((Holder *)0)->directory)];
-    int len = snprintf(buf, sizeof(buf), "%d\n%.250s\n", (int)getpid(), directory);
+    CLEANUP_FREE char *text = format_text("%d\n%s\n", (int)getpid(), paths);
+    size_t len = text ? strlen(text) : 0;
 
-    if (ftruncate(fd, 0) == 0)
-        (void)!pwrite(fd, buf, (size_t)len, 0);
+    if (len > 0 && pwrite(fd, text, len, 0) == (ssize_t)len)
+        (void)!ftruncate(fd, (off_t)len);
 }
 
 int runtime_dir_lock(int dir_fd, const char *path, char **ret_error)
@@ -167,12 +161,21 @@ int host_lock_take(const char *standard, char **ret_error)
 
 char *host_lock_last(int fd)
 {
-    return strdup(read_last(fd).directory);
+    char buf[HOST_TEXT_SIZE], *end;
+    ssize_t n = pread(fd, buf, sizeof(buf) - 1, 0);
+
+    buf[MAX(n, 0)] = '\0';
+    end = strrchr(buf, '\n'); /* of a line cut off, nothing is to be believed */
+    if (!end)
+        return strdup("");
+    *end = '\0';
+    end = strchr(buf, '\n');
+    return strdup(end ? end + 1 : "");
 }
 
-void host_lock_sign(int fd, const char *path)
+void host_lock_sign(int fd, const char *paths)
 {
-    write_holder(fd, path);
+    write_holder(fd, paths);
 }
 
 int host_lock_pass(const char *standard, char **ret_error)

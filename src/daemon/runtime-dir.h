@@ -18,10 +18,11 @@ int runtime_dir_lock(int dir_fd, const char *path, char **ret_error);
 /* Takes the lock that makes this the only daemon of the host that places tasks, whatever its runtime directory. The
  * lock lies in the directory `standard`, which is created if missing, and is held and refused like that above. */
 int host_lock_take(const char *standard, char **ret_error);
-/* The runtime directory of the last holder that signed, malloc'd, or ""; NULL: out of memory. */
+/* The runtime directories that the last holder signed for, one a line, malloc'd, or ""; NULL: out of memory. */
 char *host_lock_last(int fd);
-/* Notes that the holder uses the runtime directory `path`. */
-void host_lock_sign(int fd, const char *path);
+/* Notes the runtime directories with masks that the next holder may have to put back, one a line: first that of this
+ * holder. Nothing changes if the file cannot be written. */
+void host_lock_sign(int fd, const char *paths);
 
 /* Makes sure that there is no such daemon while the returned descriptor is open; any number of programs can
  * do so at once. Creates nothing: returns -ENOENT, without a sentence, if there has never been one. */

@@ -365,6 +365,22 @@ class Host(lib.DaemonTest):
         self.assertTrue(second.says("an earlier daemon had placed"))
         second.stop()
 
+    @unittest.skipUnless(lib.one_node() and len(lib.own_cpus()) >= 2, "needs two CPUs on one node")
+    def test_killed_elsewhere_and_watched(self):
+        """What cannot be put back while another daemon is on that directory is put back at a later start."""
+        idle = self.spinner("--asleep", "--threads=3")
+        standard = {"runtime": pathlib.Path("/run/numaplace"), "wrap": self.inside}
+        first = self.daemon("--system-bus=no", **standard)
+        self.wait_home(first, idle)
+        first.kill()
+        watching = self.daemon("--system-bus=no", "--dry-run", **standard).ready()
+        self.here("two").ready().stop()
+        self.assertNotIn(self.full, idle.masks())
+        watching.stop()
+        third = self.here("three").ready()
+        self.assertEqual(idle.masks(), {self.full}, third.log())
+        third.stop()
+
     def test_restore_elsewhere(self):
         self.here("one").ready().kill()
         second = self.here("two").ready()

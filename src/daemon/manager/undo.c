@@ -284,15 +284,39 @@ static int undo_elsewhere(Manager *manager, const char *directory)
         return r;
     other->mode = MANAGER_MODE_ACTIVE;
     r = lock_directory(other, &error);
-    if (r == -EBUSY) /* it is this one's, or a rehearsal's */
-        return 0;
+    if (r == -EBUSY) /* it is this one's, or that of a rehearsal or of a daemon that only observes */
+        return r;
     return r < 0 ? lock_failed(manager, r, error) : open_journal(other, false);
 }
 
-/* To place tasks. If something elsewhere cannot be put back, the next start tries again. */
+/* Puts back what is found in other directories. *ret: this daemon's, then those that the next start is to try again,
+ * one a line. Returns 0 or -ENOMEM. */
+static int undo_last(Manager *manager, char *last, char **ret)
+{
+    const char *own = manager->options.runtime_directory;
+    CLEANUP_FREE char *paths = strdup(own);
+    char *rest;
+
+    for (char *path = strtok_r(last, "\n", &rest); path && paths; path = strtok_r(NULL, "\n", &rest)) {
+        int r = *path == '/' && strcmp(path, own) != 0 ? undo_elsewhere(manager, path) : 0;
+
+        if (r == -ENOMEM)
+            return r;
+        if (r == -EREMOTEIO || r == -EBUSY) {
+            char *longer = format_text("%s\n%s", paths, path);
+
+            free(paths);
+            paths = longer;
+        }
+    }
+    *ret = TAKE_PTR(paths);
+    return *ret ? 0 : -ENOMEM;
+}
+
+/* To place tasks. */
 static int take_host(Manager *manager, char **ret_error)
 {
-    CLEANUP_FREE char *last = NULL;
+    CLEANUP_FREE char *last = NULL, *paths = NULL;
     int r;
 
     if (manager->host_fd >= 0 || needs_no_host(manager))
@@ -301,12 +325,10 @@ static int take_host(Manager *manager, char **ret_error)
     if (manager->host_fd < 0)
         return manager->host_fd;
     last = host_lock_last(manager->host_fd);
-    r = last ? 0 : -ENOMEM;
-    if (r == 0 && *last == '/' && strcmp(last, manager->options.runtime_directory) != 0)
-        r = undo_elsewhere(manager, last);
-    if (r >= 0)
-        host_lock_sign(manager->host_fd, manager->options.runtime_directory);
-    return r == -ENOMEM ? r : 0;
+    r = last ? undo_last(manager, last, &paths) : -ENOMEM;
+    if (r == 0)
+        host_lock_sign(manager->host_fd, paths);
+    return r;
 }
 
 int manager_lock(Manager *manager)

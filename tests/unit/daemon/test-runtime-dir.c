@@ -6,7 +6,11 @@
 #include "base/util.h"
 #include "daemon/runtime-dir.h"
 
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+#define HOST_PATH_LEN 4095U /* PATH_MAX, without the NUL */
 
 static char *base;
 static char path[128]; /* of a directory in it that does not exist yet */
@@ -159,6 +163,44 @@ static void test_one_on_the_host(void **state)
     assert_null(unused);
 }
 
+static void check_last(int lock, const char *expected)
+{
+    CLEANUP_FREE char *last = host_lock_last(lock);
+
+    assert_string_equal(last, expected);
+}
+
+/* What the last holder has written is read back in whole lines, and stays if nothing else can be written. */
+static void test_last_of_the_host(void **state)
+{
+    static const char *const odd[] = {"", "x", "1", "1\n", "1\n/a"};
+    CLEANUP_FREE char *unused = NULL, *path_max = malloc(HOST_PATH_LEN + 1);
+    struct rlimit limit, none;
+    int lock = host_lock_take(path, &unused);
+
+    assert_true(lock >= 0);
+    for (size_t i = 0; i < ARRAY_SIZE(odd); i++) {
+        assert_int_equal(ftruncate(lock, 0), 0);
+        assert_int_equal(pwrite(lock, odd[i], strlen(odd[i]), 0), strlen(odd[i]));
+        check_last(lock, "");
+    }
+    memset(path_max, '/', HOST_PATH_LEN);
+    path_max[HOST_PATH_LEN] = '\0';
+    host_lock_sign(lock, path_max);
+    check_last(lock, path_max);
+    host_lock_sign(lock, "/one\n/two");
+    check_last(lock, "/one\n/two");
+
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    none = (struct rlimit){0, limit.rlim_max};
+    (void)signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+    host_lock_sign(lock, "/three");
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    check_last(lock, "/one\n/two");
+    assert_int_equal(close(lock), 0);
+}
+
 /* What a former holder has written identifies no process. */
 static void test_holder_is_gone(void **state)
 {
@@ -181,4 +223,4 @@ static void test_holder_is_gone(void **state)
 
 TEST_MAIN(setup, teardown, test_makes_and_reuses, test_refuses_what_others_may_write, test_refuses_a_link,
           test_refuses_a_file_and_a_missing_parent, test_one_lock, test_find_makes_nothing,
-          test_lock_is_for_nobody_else, test_one_on_the_host, test_holder_is_gone)
+          test_lock_is_for_nobody_else, test_one_on_the_host, test_last_of_the_host, test_holder_is_gone)
