@@ -381,6 +381,24 @@ class Host(lib.DaemonTest):
         self.assertEqual(idle.masks(), {self.full}, third.log())
         third.stop()
 
+    @unittest.skipUnless(lib.one_node() and len(lib.own_cpus()) >= 2, "needs two CPUs on one node")
+    def test_kept_elsewhere(self):
+        """As on one directory, placements stay until a daemon starts that places."""
+        self.here("two").ready().stop() # so that it has a journal
+        settings = self.config.read_text(encoding="ascii")
+        idle = self.spinner("--asleep", "--threads=3")
+        self.config.write_text(settings + "KeepOnStop=yes\n", encoding="ascii")
+        first = self.daemon("--system-bus=no", runtime=pathlib.Path("/run/numaplace"), wrap=self.inside)
+        self.wait_home(first, idle)
+        first.stop()
+        self.config.write_text("[Daemon]\nDryRun=yes\n", encoding="ascii")
+        self.here("two").ready().stop()
+        self.assertNotIn(self.full, idle.masks())
+        self.config.write_text(settings, encoding="ascii")
+        second = self.here("two").ready()
+        self.assertEqual(idle.masks(), {self.full}, second.log())
+        second.stop()
+
     def test_restore_elsewhere(self):
         self.here("one").ready().kill()
         second = self.here("two").ready()

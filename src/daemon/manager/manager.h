@@ -115,6 +115,7 @@ typedef struct Manager {
     sd_event_source *signal_sources[3]; /* SIGTERM, SIGINT, SIGHUP */
     int root_fd, runtime_fd;
     int lock_fd, host_fd; /* locks of the runtime directory and the host; <0: not held */
+    bool kept_elsewhere;  /* placements that are to stay were found in another runtime directory */
 
     Config *config;
     PolicySet *policies;

@@ -267,7 +267,8 @@ static int open_journal(Manager *manager, bool leave_kept)
 }
 
 /* The last daemon that placed on this host may have had another directory and have been killed: what it has left would
- * be taken for the original. */
+ * be taken for the original. What is to stay is left until it is certain, from the configuration, that this daemon
+ * places. Returns -EBUSY then, or if that directory is in use. */
 static int undo_elsewhere(Manager *manager, const char *directory)
 {
     CLEANUP(manager_free_p) Manager *other = NULL;
@@ -286,7 +287,13 @@ static int undo_elsewhere(Manager *manager, const char *directory)
     r = lock_directory(other, &error);
     if (r == -EBUSY) /* it is this one's, or that of a rehearsal or of a daemon that only observes */
         return r;
-    return r < 0 ? lock_failed(manager, r, error) : open_journal(other, false);
+    if (r < 0)
+        return lock_failed(manager, r, error);
+    r = open_journal(other, !manager->config);
+    if (r < 0 || !act_kept(other->act))
+        return r;
+    manager->kept_elsewhere = true;
+    return -EBUSY;
 }
 
 /* Puts back what is found in other directories. *ret: this daemon's, then those that the next start is to try again,
@@ -319,11 +326,13 @@ static int take_host(Manager *manager, char **ret_error)
     CLEANUP_FREE char *last = NULL, *paths = NULL;
     int r;
 
-    if (manager->host_fd >= 0 || needs_no_host(manager))
+    if ((manager->host_fd >= 0 && !manager->kept_elsewhere) || needs_no_host(manager))
         return 0;
-    manager->host_fd = host_lock_take(NUMAPLACE_RUNTIME_DIRECTORY, ret_error);
+    if (manager->host_fd < 0)
+        manager->host_fd = host_lock_take(NUMAPLACE_RUNTIME_DIRECTORY, ret_error);
     if (manager->host_fd < 0)
         return manager->host_fd;
+    manager->kept_elsewhere = false;
     last = host_lock_last(manager->host_fd);
     r = last ? undo_last(manager, last, &paths) : -ENOMEM;
     if (r == 0)
