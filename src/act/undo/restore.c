@@ -461,14 +461,20 @@ bool restore_wants(const ActSelection *selection, const JournalProcess *entry)
     return !selection || selection->wants(selection->userdata, entry->pid, entry->workload);
 }
 
-/* While no daemon ran, somebody may have moved the process, or renamed its cgroup. */
-static void look_where(Act *act, JournalProcess *entry)
+static bool is_alive(Act *act, const JournalProcess *entry)
 {
     ActProcess now;
 
-    entry->place_now = ACT_PLACE_UNKNOWN;
-    if (act->ops->read_process(act->context, entry->pid, &now) == 0 && now.start_ticks == entry->start_ticks)
-        (void)act->ops->get_place(act->context, entry->pid, &entry->place_now);
+    return act->ops->read_process(act->context, entry->pid, &now) == 0 &&
+           now.start_ticks == entry->start_ticks;
+}
+
+/* While no daemon ran, somebody may have moved the process, or renamed its cgroup. */
+static void look_where(Act *act, JournalProcess *entry)
+{
+    if (!is_alive(act, entry) || act->ops->get_place(act->context, entry->pid, &entry->place_now) != 0 ||
+        !is_alive(act, entry))
+        entry->place_now = ACT_PLACE_UNKNOWN;
 }
 
 static int restore_journalled(Act *act, const ActSelection *selection, Restore *ret)

@@ -187,6 +187,35 @@ static void test_place_changes(void **state)
     assert_masks(f, "201=0-7 211=0-7 221=0-3");
 }
 
+static void reuse(void *userdata, ActRecord *record, ActRecordOp op, TaskKey task)
+{
+    bool *done = userdata;
+
+    if (op != ACT_RECORD_GET_PLACE || task.pid != 100 || *done)
+        return;
+    *done = true;
+    act_record_exit(record, 100);
+    assert_true(act_record_add_process(record, 100, 1, 100, "0-7"));
+    act_record_set_place(record, 100, ELSEWHERE + 1);
+}
+
+/* It ends just before its cgroups are read, and another process gets its PID: what is in those is not ours. */
+static void test_place_of_another(void **state)
+{
+    Fixture *f = *state;
+    bool done = false;
+
+    act_record_set_place(f->record, 100, ELSEWHERE);
+    assert_true(act_record_add_process(f->record, 201, 1, 201, "0-3"));
+    act_record_set_place(f->record, 201, ELSEWHERE + 1);
+    act_record_advance(f->record, 10);
+    fixture_restart(f);
+    act_record_set_hook(f->record, reuse, &done);
+    assert_int_equal(act_restore(f->act, NULL, NULL, NULL), 0);
+    assert_true(done);
+    assert_masks(f, "201=0-3");
+}
+
 /* A living session leader began its session, so what holds for the leader holds for processes of the session. */
 static void test_leader(void **state)
 {
@@ -545,6 +574,7 @@ int main(void)
         TEST(test_daemon_of_others),
         TEST(test_place),
         TEST(test_place_changes),
+        TEST(test_place_of_another),
         TEST(test_leader),
         TEST(test_reapers),
         TEST(test_parent_ends),
