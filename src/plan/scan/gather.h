@@ -10,7 +10,8 @@
  * Nodes=, and while the process keeps its cpuset; the nodes may be beyond that cpuset if the memory lay there.
  *
  * What it does badly: a program that does other, slower work in that minute is taken apart, too, and gathered
- * again. */
+ * again. Of several programs that each want more than a node gives, the first to be gathered slows the others down
+ * before theirs is, and gains nothing by going back alone. Memory that follows its use is not noted. */
 
 #include "policy/policy.h"
 #include "world/world.h"
