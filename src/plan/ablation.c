@@ -41,6 +41,7 @@ const char *const ablation_names[] = {
     [ABLATION_DIVIDED] = "divided",
     [ABLATION_SPILL] = "spill",
     [ABLATION_DISTANCES] = "distances",
+    [ABLATION_HERE] = "here",
     [ABLATION_RELIEVE] = "relieve",
     [ABLATION_ANEW] = "anew",
     [ABLATION_AWAIT_USE] = "await-use",

@@ -43,6 +43,7 @@ typedef enum AblationRule {
     ABLATION_DIVIDED,       /* P14: a set of few threads that fits no node is divided */
     ABLATION_DISTANCES,     /* P11: over nodes that are near what it uses */
     ABLATION_SPILL,         /* P15: a set too large for its node gives away some threads */
+    ABLATION_HERE,          /* P11, P15: threads that pause much get the node where they run */
     ABLATION_RELIEVE,       /* P15: threads leave a crowded node of their home */
     ABLATION_ANEW,          /* P15: threads are reassigned where that gains much (flipping) */
     ABLATION_AWAIT_USE,     /* P13: memory does not follow while its users are being found out */

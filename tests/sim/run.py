@@ -123,7 +123,8 @@ TWINS = {
         ("all share all", {"SharedBy=8": ""}),
     ],
     "s-cpuset": [("all that is wanted in it counts on its nodes", {"Policies=auto": "Policies=auto\nOff=reach"})],
-    "s-pairs-pool": [("threads with a node each keep them", {"Policies=auto": "Policies=auto\nOff=pool"})],
+    "s-pairs-stay": [("they get the node of their memory", {"Policies=auto": "Policies=auto\nOff=here"})],
+    "s-pairs-pool": [("threads with a node each keep them", {"Off=here": "Off=here pool"})],
     "s-ring-pool": [
         ("threads with a node each keep them", {"Policies=auto": "Policies=auto\nOff=pool"}),
         ("how fast they get on is not counted", {"[Workload ring]": "Counters=no\n[Workload ring]"}),

@@ -12,7 +12,8 @@
  * that others leave. The amount of memory decides only ties, because how much of it is scanned varies far more from
  * round to round than where it lies. The solution is by regret: the unit that loses most on its second best node
  * chooses first. A unit without room where it has most waits for those with room. So at the start, when all memory is
- * on one node, the threads with most of it stay, and the memory of the others follows (P13).
+ * on one node, the threads with most of it stay, and the memory of the others follows (P13). Threads that pause much
+ * stay where they run if there is room, and their memory follows.
  *
  * An assignment is kept as long as it fits. A new one replaces it only if it puts at least a tenth more of the memory
  * next to its user (or MinGainPermille, if that is more), and never while memory is being moved. So threads that have
@@ -21,6 +22,7 @@
 #include "plan/home/pool.h"
 #include "plan/home/thread-units.h"
 
+#include "plan/choose/choose.h"
 #include "plan/choose/nodes.h"
 
 #include <string.h>
@@ -33,6 +35,9 @@
 
 /* Demand of a thread is measured to some percent. */
 #define SPILL_NOISE_PART 16U
+
+/* A thread that wants less pauses much; permille. A choice of ours. */
+#define PAUSES_PERMILLE 700U
 
 /* The least gain of a new assignment, of all that is used. Averages move by some percent from round to round. */
 #define GAIN_PERMILLE 100U
@@ -120,6 +125,21 @@ static void weigh_distances(const ThreadHomes *h, uint64_t *use, uint64_t most)
                           (most - MAX(topology->distances[(size_t)i * h->n_nodes + k], DISTANCE_HERE));
 }
 
+/* The node where a unit ran that pauses much; -1: it does not, or that is not known. The kernel keeps threads that wake
+ * each other near each other, on CPUs that are idle in turn. Which ones they are is not known, so such a thread stays
+ * where it is, and its memory follows. */
+static int32_t node_of_pauses(const ThreadHomes *h, const PlannerUnit *unit)
+{
+    const Task *task = &h->p->world->tasks[unit->first];
+    const TopologyCpu *cpu = topology_cpu(h->p->world->topology, task->last_cpu);
+    uint32_t demand = buddies_demand(task);
+
+    return cpu && demand >= CHOOSE_IDLE_PERMILLE && demand < PAUSES_PERMILLE &&
+                   rule_holds(h->p->world, ABLATION_HERE)
+               ? cpu->node.i
+               : -1;
+}
+
 /* Returns whether at least two units can have a node. */
 static bool weigh_units(ThreadHomes *h)
 {
@@ -131,6 +151,7 @@ static bool weigh_units(ThreadHomes *h)
         uint64_t *use = h->use + i * h->n_nodes, best = 0, second = 0;
 
         unit->free = is_too_large(h, unit);
+        unit->here = node_of_pauses(h, unit);
         for (uint32_t k = 0; k < h->n_nodes && !unit->free; k++)
             h->use_sum += h->capacity[k] > 0 ? use[k] : 0;
         if (unit->set != UINT32_MAX && rule_holds(h->p->world, ABLATION_DISTANCES))
@@ -179,8 +200,9 @@ static int first_cpu(const ThreadHomes *h, uint32_t node)
     return hwloc_bitmap_first(h->p->world->topology->nodes[node].cpus);
 }
 
-/* Whether `a` is better than `b`: room first, then most of its memory, then the emptiest; without room the last two
- * the other way round. The lowest CPU decides ties, which does not change when nodes are renamed (I12). */
+/* Whether `a` is better than `b`: room first, then where it runs if it pauses, then most of its memory, then the
+ * emptiest; without room the emptiest before these. The lowest CPU decides ties, which does not change when nodes are
+ * renamed (I12). */
 static bool is_better(const ThreadHomes *h, const PlannerUnit *unit, uint32_t a, uint32_t b)
 {
     const uint64_t *use = h->use + (size_t)unit->order * h->n_nodes;
@@ -191,6 +213,8 @@ static bool is_better(const ThreadHomes *h, const PlannerUnit *unit, uint32_t a,
         return room;
     if (!room && full != full_b)
         return full < full_b;
+    if ((unit->here == (int32_t)a) != (unit->here == (int32_t)b))
+        return unit->here == (int32_t)a;
     if (use[a] != use[b])
         return use[a] > use[b];
     return full != full_b ? full < full_b : first_cpu(h, a) < first_cpu(h, b);

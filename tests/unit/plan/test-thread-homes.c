@@ -92,6 +92,36 @@ static void test_start(void **state)
     assert_ptr_equal(fixture_find(&f, 10, 10)->allowed, fixture_mask(&f, NULL));
 }
 
+/* The threads have most memory on one node, two of them run on each. Those that pause much get the node where they run,
+ * others that of their memory as far as there is room. */
+static void test_stays_where_it_pauses(void **state)
+{
+    static const struct {
+        uint16_t permille; /* CPU time of each thread */
+        bool known, ablated;
+        bool stays;
+    } cases[] = {
+        {600, true, false, true}, {650, true, false, true},   {750, true, false, false},
+        {600, true, true, false}, {600, false, false, false}, {1000, true, false, false},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        CLEANUP(fixture_done) Fixture f;
+
+        init(&f);
+        f.world->ablated = cases[i].ablated ? 1ULL << ABLATION_HERE : 0;
+        for (pid_t tid = 10; tid < 14; tid++) {
+            Task *task = fixture_find(&f, 10, tid);
+
+            task->run_permille = task->run_before_permille = task->run_ewma_permille = cases[i].permille;
+            task->last_cpu.i = cases[i].known ? (tid % 2 ? 2 : 0) : -1;
+            use(&f, tid, 1000 + (uint64_t)(tid % 2) * 1000, 0, 1000, 0);
+        }
+        place(&f);
+        assert_nodes(&f, cases[i].stays ? (int[]){0, 1, 0, 1} : (int[]){1, 0, 1, 0});
+    }
+}
+
 static void start_apart(Fixture *f)
 {
     init(f);
@@ -554,7 +584,7 @@ static void test_text(void **state)
     assert_non_null(strstr(text, "\nthread pid=10 tid=11 node=8\nthread pid=10 tid=12 node=-1\n"));
 }
 
-TEST_MAIN(NULL, NULL, test_unknown, test_asked, test_caches_fill, test_start, test_flip, test_moving,
-          test_little, test_others, test_pausing, test_home_grows, test_pool, test_pool_by_progress,
-          test_beside_others, test_stays_beside_its_own, test_mostly_private, test_one_too_many, test_shares,
-          test_no_chain, test_lend, test_text, test_loses_node)
+TEST_MAIN(NULL, NULL, test_unknown, test_asked, test_caches_fill, test_start, test_stays_where_it_pauses,
+          test_flip, test_moving, test_little, test_others, test_pausing, test_home_grows, test_pool,
+          test_pool_by_progress, test_beside_others, test_stays_beside_its_own, test_mostly_private,
+          test_one_too_many, test_shares, test_no_chain, test_lend, test_text, test_loses_node)
