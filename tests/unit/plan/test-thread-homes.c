@@ -93,22 +93,23 @@ static void test_start(void **state)
 }
 
 /* The threads have most memory on one node, two of them run on each. Those that pause much get the node where they run,
- * others that of their memory as far as there is room. */
+ * others, and all if memory does not follow, that of their memory as far as there is room. */
 static void test_stays_where_it_pauses(void **state)
 {
     static const struct {
         uint16_t permille; /* CPU time of each thread */
-        bool known, ablated;
+        bool known, ablated, no_follow;
         bool stays;
     } cases[] = {
-        {600, true, false, true}, {650, true, false, true},   {750, true, false, false},
-        {600, true, true, false}, {600, false, false, false}, {1000, true, false, false},
+        {600, true, false, false, true}, {650, true, false, false, true},   {750, true, false, false, false},
+        {600, true, true, false, false}, {600, false, false, false, false}, {1000, true, false, false, false},
+        {600, true, false, true, false},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
         CLEANUP(fixture_done) Fixture f;
 
-        init(&f);
+        init_with(&f, cases[i].no_follow ? AUTO "[Memory]\nFollow=no\n" : AUTO);
         f.world->ablated = cases[i].ablated ? 1ULL << ABLATION_HERE : 0;
         for (pid_t tid = 10; tid < 14; tid++) {
             Task *task = fixture_find(&f, 10, tid);

@@ -10,11 +10,16 @@
 #define AUTO  "[Workload]\nGroupBy=process\n[Placement]\nMode=auto\n"
 
 /* Sets up one process with four busy threads, tids 10 to 13. */
-static inline void init(Fixture *f)
+static inline void init_with(Fixture *f, const char *policy)
 {
-    fixture_init_with(f, SMALL, AUTO);
+    fixture_init_with(f, SMALL, policy);
     fixture_threads(f, 10, 4);
     fixture_cpus(f, 0, 3, 1000, 0);
+}
+
+static inline void init(Fixture *f)
+{
+    init_with(f, AUTO);
 }
 
 static inline void use(Fixture *f, pid_t tid, uint64_t node0, uint64_t node1, uint32_t private_permille,
