@@ -27,12 +27,13 @@ int restore_thread(Restore *restore, const JournalProcess *entry, TaskKey task)
     if (r != 0)
         return restore_failed(restore, r);
     same = act_mask_same(act, restore->have, original.mask);
-    /* It sleeps, and all CPUs of the original are offline: what it has cannot be seen, nor the original be set. */
-    if (same && hwloc_bitmap_iszero(restore->have))
-        return restore_failed(restore, ACT_E_RETRY);
     hidden = same && task.pid == entry->pid && act_mask_may_hide(act, entry, original, restore->have);
     if (same && !hidden && !act_mask_is_cut(act, entry, task, restore->have))
         return restore->late && restore_suspect(restore, task) < 0 ? restore_failed(restore, -ENOMEM) : 0;
+    /* It sleeps, and all CPUs of the original and of a mask of ours are offline: which it has cannot be seen, nor the
+     * original be set. */
+    if (same && hwloc_bitmap_iszero(restore->have))
+        return restore_failed(restore, ACT_E_RETRY);
     if (!same && !act_mask_ours(act, entry, task, restore->have)) {
         restore->n_left++;
         return 0;

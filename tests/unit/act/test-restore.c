@@ -245,6 +245,25 @@ static void test_restored_without_its_cpus(void **state)
     assert_masks(f, "400=4-5 401=5");
 }
 
+/* It was pinned to what became the home, so with an empty mask it has nothing of ours either. */
+static void test_restored_without_the_home(void **state)
+{
+    Fixture *f = *state;
+
+    assert_true(act_record_add_process(f->record, 400, 1, 400, "0-7"));
+    assert_true(act_record_clone(f->record, 400, 401));
+    assert_true(act_record_pin(f->record, 401, "5")); /* by its user */
+    fixture_world_process(f, 400, "0-7");
+    fixture_world_task(f, 400, 401);
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 400, 0, "0-7", "5", -1), PLAN_OUTCOME_DONE);
+    assert_masks(f, "400=5 401=5");
+    assert_true(act_record_set_online(f->record, "0-4,6-7"));
+    fixture_restart(f);
+    assert_int_equal(act_restore(f->act, NULL, NULL, NULL), 0);
+    assert_true(act_record_set_online(f->record, "0-7"));
+    assert_masks(f, "400=0-7 401=5");
+}
+
 /* Whole while four CPUs were offline, and at home on all that there were. */
 static void test_restored_with_more_cpus(void **state)
 {
@@ -517,4 +536,4 @@ TEST_MAIN(setup, fixture_teardown, test_threads, test_leftover, test_children, t
           test_fork_of_before, test_fork_too_long, test_fork_twice_too_long, test_hangs,
           test_member_not_judged, test_released_without_a_cpu, test_roams, test_roams_while_forking,
           test_roams_in_vain, test_roamed, test_compaction, test_restored_without_other_cpus,
-          test_restored_without_its_cpus, test_restored_with_more_cpus)
+          test_restored_without_its_cpus, test_restored_without_the_home, test_restored_with_more_cpus)
