@@ -159,7 +159,7 @@ typedef struct PlannerUnit {
     uint32_t first;          /* the task whose node counts as the unit's; never spilled */
     uint32_t spills;         /* the part of its demand that goes to another node; permille */
     int32_t now;             /* its present node; -1: not on one node */
-    int32_t here;            /* where it ran, if it pauses much; otherwise -1 */
+    int32_t here;            /* where it ran, if it is one thread that pauses much; otherwise -1 */
     int32_t node, node_anew; /* its node in the plan */
     int32_t spill_node;      /* where `spills` goes; until known, where some live beside `now`; -1: nowhere */
     bool free;               /* too large for one node */

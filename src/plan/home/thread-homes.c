@@ -125,16 +125,17 @@ static void weigh_distances(const ThreadHomes *h, uint64_t *use, uint64_t most)
                           (most - MAX(topology->distances[(size_t)i * h->n_nodes + k], DISTANCE_HERE));
 }
 
-/* The node where a unit ran that pauses much; -1: it does not, or that is not known. The kernel keeps threads that wake
- * each other near each other, on CPUs that are idle in turn. Which ones they are is not known, so such a thread stays
- * where it is, and its memory follows. With Follow=no it would stay away from its memory. */
+/* The node where a thread runs that pauses much and has no node yet; -1: none, or not known. The kernel keeps threads
+ * that wake each other near each other, on CPUs that are idle in turn. Which ones they are is not known, so such a
+ * thread stays where it is, and its memory follows. With Follow=no it would stay away from its memory. */
 static int32_t node_of_pauses(const ThreadHomes *h, const PlannerUnit *unit)
 {
     const Task *task = &h->p->world->tasks[unit->first];
     const TopologyCpu *cpu = topology_cpu(h->p->world->topology, task->last_cpu);
     uint32_t demand = buddies_demand(task);
 
-    return cpu && h->policy->follow && demand >= CHOOSE_IDLE_PERMILLE && demand < PAUSES_PERMILLE &&
+    return cpu && unit->now < 0 && unit->n_threads == 1 && h->policy->follow &&
+                   demand >= CHOOSE_IDLE_PERMILLE && demand < PAUSES_PERMILLE &&
                    rule_holds(h->p->world, ABLATION_HERE)
                ? cpu->node.i
                : -1;

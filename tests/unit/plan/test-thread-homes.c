@@ -180,6 +180,42 @@ static void test_flip(void **state)
     assert_nodes(&f, (int[]){0, 0, 1, 1});
 }
 
+static void set_pausing(Fixture *f, pid_t tid, int cpu)
+{
+    Task *task = fixture_find(f, 10, tid);
+
+    task->run_permille = task->run_before_permille = task->run_ewma_permille = 600;
+    task->last_cpu.i = cpu;
+}
+
+/* Threads that pause much are exchanged like others once they have a node. */
+static void test_flip_of_pausing(void **state)
+{
+    CLEANUP(fixture_done) Fixture f;
+
+    start_apart(&f);
+    for (pid_t tid = 10; tid < 14; tid++)
+        set_pausing(&f, tid, tid < 12 ? 0 : 2);
+    use(&f, 11, 0, 1000, 1000, 0);
+    use(&f, 12, 1000, 0, 1000, 0);
+    place(&f);
+    assert_nodes(&f, (int[]){0, 1, 0, 1});
+}
+
+/* A set stays beside its memory wherever its first thread pauses. */
+static void test_sets_of_pausing(void **state)
+{
+    CLEANUP(fixture_done) Fixture f;
+
+    init(&f);
+    for (pid_t tid = 10; tid < 14; tid++)
+        use(&f, tid, tid < 12 ? 1000 : 0, tid < 12 ? 0 : 1000, 0, tid ^ 1);
+    set_pausing(&f, 10, 2);
+    set_pausing(&f, 12, 0);
+    place(&f);
+    assert_nodes(&f, (int[]){0, 0, 1, 1});
+}
+
 /* Not while memory is in flight: its place will change by itself. */
 static void test_moving(void **state)
 {
@@ -586,6 +622,7 @@ static void test_text(void **state)
 }
 
 TEST_MAIN(NULL, NULL, test_unknown, test_asked, test_caches_fill, test_start, test_stays_where_it_pauses,
-          test_flip, test_moving, test_little, test_others, test_pausing, test_home_grows, test_pool,
-          test_pool_by_progress, test_beside_others, test_stays_beside_its_own, test_mostly_private,
-          test_one_too_many, test_shares, test_no_chain, test_lend, test_text, test_loses_node)
+          test_flip, test_flip_of_pausing, test_sets_of_pausing, test_moving, test_little, test_others,
+          test_pausing, test_home_grows, test_pool, test_pool_by_progress, test_beside_others,
+          test_stays_beside_its_own, test_mostly_private, test_one_too_many, test_shares, test_no_chain,
+          test_lend, test_text, test_loses_node)
