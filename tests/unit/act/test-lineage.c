@@ -271,18 +271,22 @@ static void test_heir_is_remembered(void **state)
     assert_mask(f, 220, "0-7");
 }
 
-/* Seen while a CPU of the home was offline: its mask has that CPU again when it is back. */
-static void test_heir_of_offline_cpus(void **state)
+/* A child is born while only these CPUs are online, and loses its parent when all are. */
+static void bear_and_restore(Fixture *f, const char *online)
 {
-    Fixture *f = *state;
-
     assert_true(act_record_fork(f->record, 100, 200));
-    assert_true(act_record_set_online(f->record, "0-2,4-7"));
+    assert_true(act_record_set_online(f->record, online));
     born(f, 200);
     assert_true(act_record_set_online(f->record, "0-7"));
     act_record_detach(f->record, 200);
     crash_and_restore(f);
     assert_mask(f, 200, "0-7");
+}
+
+/* Seen while a CPU of the home was offline: its mask has that CPU again when it is back. */
+static void test_heir_of_offline_cpus(void **state)
+{
+    bear_and_restore(*state, "0-2,4-7");
 }
 
 /* Without the lent CPU, which is offline, its mask looks like the home. */
@@ -292,13 +296,7 @@ static void test_heir_of_offline_lease(void **state)
 
     assert_int_equal(fixture_do(f, PLAN_KIND_LEND, 100, 100, "0-3", "0-4", -1), PLAN_OUTCOME_DONE);
     act_record_advance(f->record, 10);
-    assert_true(act_record_fork(f->record, 100, 200));
-    assert_true(act_record_set_online(f->record, "0-3,5-7"));
-    born(f, 200);
-    assert_true(act_record_set_online(f->record, "0-7"));
-    act_record_detach(f->record, 200);
-    crash_and_restore(f);
-    assert_mask(f, 200, "0-7");
+    bear_and_restore(f, "0-3,5-7");
 }
 
 /* All of them are offline, and the kernel shows an empty mask for a task that sleeps. */

@@ -41,3 +41,13 @@ static inline void place(Fixture *f)
     fixture_place(f);
     fixture_assert_settled(f, true);
 }
+
+/* Sets up the process, two threads on each node beside their memory. */
+static inline void start_apart(Fixture *f)
+{
+    init(f);
+    for (pid_t tid = 10; tid < 14; tid++)
+        use(f, tid, tid < 12 ? 1000 : 0, tid < 12 ? 0 : 1000, 1000, 0);
+    place(f);
+    assert_nodes(f, (int[]){0, 0, 1, 1});
+}
