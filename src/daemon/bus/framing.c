@@ -55,6 +55,11 @@ static int take_head(BusFraming *framing, uint8_t byte)
     return 0;
 }
 
+uint32_t bus_framing_ahead(const BusFraming *framing)
+{
+    return framing->begun ? UINT32_MAX : (uint32_t)sizeof(hello_end) - 1 - framing->n_match;
+}
+
 int bus_framing_take(BusFraming *framing, const uint8_t *bytes, size_t n)
 {
     while (n > 0) {

@@ -25,6 +25,9 @@ typedef struct BusFraming {
     uint32_t left;   /* bytes of the current message after its head, still to come */
 } BusFraming;
 
+/* The most bytes to read now, so that none of them lies beyond the end of the handshake; UINT32_MAX after it. */
+uint32_t bus_framing_ahead(const BusFraming *framing);
+
 /* Takes note of the next `n` bytes of a client. Returns 0; -EMSGSIZE: a message or the handshake is too long;
  * -EBADMSG: not D-Bus. After an error nothing more may be passed on. */
 int bus_framing_take(BusFraming *framing, const uint8_t *bytes, size_t n);

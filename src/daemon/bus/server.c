@@ -238,21 +238,44 @@ static void client_failed(BusClient *client, int error)
         client_end(client);
 }
 
-/* Passes on some bytes of acceptable messages; those passed on before must have been read. Returns >0: some;
- * 0: nothing now; -ECONNRESET: the client hung up; as bus_framing_take(); or another -errno. */
+/* Reads some bytes of acceptable messages, or of the handshake and nothing after it. Returns their number; 0: none
+ * now; -ECONNRESET: the client hung up; as bus_framing_take(); or another -errno. */
+static ssize_t client_read(BusClient *client, uint8_t bytes[static PASS_BYTES])
+{
+    size_t n = 0;
+    int r;
+
+    do {
+        size_t ahead = MIN(PASS_BYTES - n, (size_t)bus_framing_ahead(&client->framing));
+        ssize_t n_read = recv(client->fd, bytes + n, ahead, MSG_DONTWAIT);
+
+        if (n_read < 0 && errno != EAGAIN && errno != EINTR)
+            return -errno;
+        if (n_read <= 0 && n > 0)
+            break;
+        if (n_read <= 0)
+            return n_read < 0 ? 0 : -ECONNRESET;
+        r = bus_framing_take(&client->framing, bytes + n, (size_t)n_read);
+        if (r < 0)
+            return r;
+        n += (size_t)n_read;
+    } while (!client->framing.begun && n < PASS_BYTES);
+    return (ssize_t)n;
+}
+
+/* Passes on some bytes; those passed on before must have been read. Returns >0: some; or as client_read(). */
 static int client_pass(BusClient *client)
 {
     uint8_t bytes[PASS_BYTES];
-    ssize_t n = recv(client->fd, bytes, sizeof(bytes), MSG_DONTWAIT), n_passed;
-    int r;
+    ssize_t n, n_passed;
 
-    if (n < 0)
-        return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-    if (n == 0)
-        return -ECONNRESET;
-    r = bus_framing_take(&client->framing, bytes, (size_t)n);
-    if (r < 0)
-        return r;
+    /* A BEGIN without authentication is an error to sd-bus, which then expects more of the handshake. What is taken
+     * for messages here would be something else there. */
+    if (client->framing.begun && sd_bus_is_ready(client->bus) <= 0)
+        return -EBADMSG;
+    n = client_read(client, bytes);
+    if (n <= 0)
+        return (int)n;
     /* The pair was empty, so this little always fits. */
     n_passed = send(client->pass_fd, bytes, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n_passed < 0)

@@ -387,6 +387,24 @@ static void test_a_message_that_is_too_long(void **state)
     assert_int_equal(close(fd), 0);
 }
 
+/* To a BEGIN before any authentication sd-bus answers "ERROR". A message of acceptable length would then hide the true
+ * end of the handshake, and the head of a message of 64 MiB. */
+static void test_a_handshake_with_two_ends(void **state)
+{
+    static const char hello[] = "\0X\r\nBEGIN\r\n";
+    static const char hidden[] = "l\1\0\1\0\0\0\0\1\0\0\0\xf0\x3f\0\0"
+                                 "\r\nAUTH ANONYMOUS 30\r\nBEGIN\r\n"
+                                 "l\1\0\1\0\0\0\4\1\0\0\0\0\0\0\0";
+    Fixture *f = *state;
+    int fd = connect_raw(f);
+
+    assert_int_equal(send(fd, hello, sizeof(hello) - 1, MSG_NOSIGNAL), sizeof(hello) - 1);
+    assert_int_equal(send(fd, hidden, sizeof(hidden) - 1, MSG_NOSIGNAL), sizeof(hidden) - 1);
+    settle(f);
+    assert_int_equal(bus_server_statistics(f->server)->n_clients, 0);
+    assert_int_equal(close(fd), 0);
+}
+
 static void test_a_path_that_does_not_fit(void **state)
 {
     Fixture *f = *state;
@@ -415,6 +433,7 @@ int main(void)
         TEST(test_turns),
         TEST(test_messages_in_pieces),
         TEST(test_a_message_that_is_too_long),
+        TEST(test_a_handshake_with_two_ends),
         TEST(test_a_path_that_does_not_fit),
     };
 
