@@ -245,6 +245,11 @@ int main(int argc, char **argv)
     if (parse_listen(listen, &at) < 0)
         return ctl_fail(CTL_EXIT_USAGE, "--listen=%s: expected an address and a port, as in 127.0.0.1:%d",
                         listen, PORT_DEFAULT);
+    if (sd_listen_fds(false) > 1)
+        return ctl_fail(CTL_EXIT_FAILURE,
+                        "%d sockets from systemd: expected one ListenStream=; add \"ListenStream=\" "
+                        "before it to drop earlier ones",
+                        sd_listen_fds(false));
     if (sd_listen_fds(false) > 0 && sd_is_socket(SD_LISTEN_FDS_START, AF_UNIX, SOCK_STREAM, false) > 0)
         return varlink_serve(SD_LISTEN_FDS_START, &e.options);
     return run(&e, &at, listen);

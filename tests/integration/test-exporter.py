@@ -137,6 +137,16 @@ class Exporter(lib.DaemonTest):
                 child.send_signal(signal.SIGTERM)
                 self.assertEqual(child.wait(lib.DEADLINE_SEC), 0)
 
+    def test_several_sockets(self):
+        """It serves one; clients of another would be accepted by the kernel and wait for ever."""
+        with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+            child = self.start(pass_fds=[3, 4], preexec_fn=lambda: (
+                [os.dup2(fd, fd + 10) for fd in (one.fileno(), other.fileno())],
+                os.dup2(one.fileno() + 10, 3), os.dup2(other.fileno() + 10, 4),
+                os.environ.update(LISTEN_FDS="2", LISTEN_PID=str(os.getpid()))), env=None)
+            self.assertEqual(child.wait(lib.DEADLINE_SEC), 1)
+        self.assertIn("2 sockets from systemd: expected one ListenStream=", child.stderr.read())
+
     def varlink(self):
         """A connection to an exporter that was given the other end of it, as by systemd."""
         ours, theirs = socket.socketpair()
