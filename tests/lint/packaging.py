@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What is installed is packaged, what is packaged is installed, and all packages have the version of the project.
+"""What is installed is packaged, what is packaged is installed, all packages have the version of the project, and they start, stop and
+watch what they have installed.
 
 usage: packaging.py SOURCE_ROOT BUILD_ROOT
 """
@@ -79,6 +80,28 @@ def check_versions(read):
             yield f"{path}: version {found[1] if found else 'unknown'}, expected {version}"
 
 
+def check_scriptlets(spec):
+    """Removing the RPM stops its units, upgrading restarts its services, and neither deletes the undo journal."""
+    units = re.findall(r"^%\{_unitdir\}/([^@\n]*)$", spec, re.MULTILINE)
+    for macro, kinds in {"%systemd_post": "", "%systemd_preun": "", "%systemd_postun_with_restart": ".service"}.items():
+        named = re.search(rf"^{macro} (.*)$", spec, re.MULTILINE)
+        for unit in units:
+            if unit.endswith(kinds) and (not named or unit not in named[1].split()):
+                yield f"packaging/rpm/numaplace.spec: {macro} lacks {unit}"
+    if re.search(r"^\s*rm .*/run/numaplace", spec, re.MULTILINE):
+        yield "packaging/rpm/numaplace.spec: removes the undo journal, which a later installation needs"
+
+
+def check_patience(read):
+    """Kubernetes ends the daemon no earlier than systemd would."""
+    watchdog = int(re.search(r"^WatchdogSec=(\d+)s$", read("units/numaplaced.service.in"), re.MULTILINE)[1])
+    path = "packaging/kubernetes/numaplace.yaml"
+    period, failures = (int(re.search(rf"^ *{key}: (\d+)$", read(path), re.MULTILINE)[1])
+                        for key in ("periodSeconds", "failureThreshold"))
+    if period * failures < watchdog:
+        yield f"{path}: the probe gives up after {period * failures} s, expected WatchdogSec={watchdog}s or more"
+
+
 def test_ourselves(read):
     lint.self_test(
         lambda patterns, paths: check_list("list", patterns, paths),
@@ -92,6 +115,22 @@ def test_ourselves(read):
     spec = "%files\n%license LICENSE\n%{_bindir}/x\n%dir %{_sysconfdir}/x\n\n%files devel\n%{_includedir}/%{name}/\n%changelog\n* me\n"
     if spec_patterns(spec) != {"/usr/bin/x", "/usr/include/numaplace"}:
         sys.exit(f"self-test: spec_patterns() gave {spec_patterns(spec)}")
+    units = "%systemd_post x.service x.socket\n%systemd_preun x.service x.socket\n%systemd_postun_with_restart x.service\n"
+    units += "%{_unitdir}/x.service\n%{_unitdir}/x@.service\n%{_unitdir}/x.socket\n"
+    lint.self_test(
+        check_scriptlets,
+        [
+            ((units,), None),
+            ((units.replace("preun x.service", "preun"),), "%systemd_preun lacks x.service"),
+            ((units.replace("t x.service x.socket", "t x.service", 1),), "%systemd_post lacks x.socket"),
+            ((units.replace("restart x.service", "restart y.service"),), "%systemd_postun_with_restart lacks x.service"),
+            ((units + "%postun\nrm -rf /run/numaplace\n",), "removes the undo journal"),
+        ],
+    )
+    lint.self_test(
+        check_patience,
+        [((read,), None), ((lambda path: re.sub(r"(failureThreshold:) \d+", r"\1 2", read(path)),), "gives up after 120 s")],
+    )
     lint.self_test(
         check_versions,
         [((read,), None), ((lambda path: read(path).replace("(0", "(99.0"),), "packaging/debian/changelog: version 99.0")],
@@ -110,6 +149,7 @@ def main():
     paths = installed(build)
     debian = [read(f"packaging/debian/{name}") for name in ("numaplace.install", "numaplace-dev.install", "not-installed")]
     problems = [*check_versions(read), *check_list("packaging/debian", debian_patterns(debian), paths)]
+    problems += [*check_scriptlets(read("packaging/rpm/numaplace.spec")), *check_patience(read)]
     problems += check_list("packaging/rpm/numaplace.spec", spec_patterns(read("packaging/rpm/numaplace.spec")), paths)
     lint.finish(problems, len(paths))
 
