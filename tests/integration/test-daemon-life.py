@@ -299,6 +299,18 @@ class Reload(lib.DaemonTest):
                          {"40-new": False, "50-one": True})
         daemon.stop()
 
+    def test_a_resumed_workload_is_not_paused_by_a_reload(self):
+        daemon = self.daemon("--dry-run").ready()
+        daemon.ctl_run("pause", "--all").check_returncode()
+        daemon.ctl_run("resume", "50-one").check_returncode()
+        for config in ("", "[Daemon]\nMaxTasks=777\n"):  # the second creates World and Probe anew
+            self.config.write_text(config)
+            self.write_policy("40-new", mark="other")
+            daemon.ctl_run("reload").check_returncode()
+            self.assertEqual({w["name"]: w["paused"] for w in daemon.ctl("workloads")},
+                             {"40-new": True, "50-one": False})
+        daemon.stop()
+
 
 class Rights(lib.DaemonTest):
     """Everyone may read, not everyone may change."""

@@ -79,15 +79,26 @@ static bool policies_name_users(const PolicySet *policies)
     return false;
 }
 
-/* Makes Workloads mirror the policies in force. */
+/* Makes Workloads mirror the policies in force. While everything is paused, new ones are paused, too; one that was
+ * resumed since is not. */
 static int sync_workloads(Manager *manager)
 {
-    int r = group_sync_workloads(manager->world, manager->policies);
+    const PolicySet *policies = manager->policies;
+    CLEANUP_FREE bool *known = calloc(MAX(policies->n_policies, (size_t)1), sizeof(*known));
+    int r;
 
+    if (!known)
+        return -ENOMEM;
+    for (size_t i = 0; i < policies->n_policies; i++)
+        known[i] = world_workload_by_name(manager->world, policies->policies[i]->name);
+    r = group_sync_workloads(manager->world, policies);
     if (r < 0)
         return r;
-    for (size_t i = 0; manager->paused && i < manager->world->n_workloads; i++)
-        manager->world->workloads[i].paused = true;
+    for (size_t i = 0; i < manager->world->n_workloads; i++) {
+        Workload *workload = &manager->world->workloads[i];
+
+        workload->paused |= manager->paused && !known[workload->policy];
+    }
     manager->objects_changed = true;
     probe_set_wants(manager->probe, manager->policies->wants);
     manager->policies_name_users = policies_name_users(manager->policies);
