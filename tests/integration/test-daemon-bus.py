@@ -124,6 +124,18 @@ class BusTest(lib.DaemonTest):
 WORKLOAD = {"path": "/org/numaplace1/workload/_350_2dtest", "interface": "org.numaplace1.Workload"}
 
 
+class Running(BusTest):
+    def test_a_daemon_that_is_not_on_the_bus_says_why_not(self):
+        self.start_bus()
+        daemon = self.daemon("--dry-run").ready()
+        run = subprocess.run([*NOBODY, lib.CTL, f"--socket={self.runtime}/bus", "run", "--policy=50-test", "true"],
+                             env=dict(os.environ, **self.env), capture_output=True, text=True, timeout=lib.DEADLINE_SEC,
+                             check=False)
+        self.assertEqual((run.returncode, run.stderr), (125, "numaplacectl: user 65534 may only read: changes are for root "
+                                                             "and for the user of the daemon\n"))
+        daemon.stop()
+
+
 class Reading(BusTest):
     def test_everybody_reads(self):
         self.start_bus()

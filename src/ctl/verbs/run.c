@@ -55,6 +55,7 @@ static int assign(sd_bus *bus, const char *destination, const char *policy, sd_b
 static CtlExit ask_daemon(const CtlOptions *options, json_object **ret)
 {
     CLEANUP(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+    CLEANUP(sd_bus_error_free) sd_bus_error system_error = SD_BUS_ERROR_NULL;
     CLEANUP_MESSAGE sd_bus_message *reply = NULL;
     CLEANUP_BUS sd_bus *bus = NULL, *system = NULL;
     CtlExit code = client_connect(options, &bus);
@@ -65,8 +66,13 @@ static CtlExit ask_daemon(const CtlOptions *options, json_object **ret)
     r = assign(bus, NULL, options->policy, &error, &reply);
     if (r < 0 && sd_bus_error_has_name(&error, NUMAPLACE_ERROR_NOT_PERMITTED) &&
         sd_bus_open_system(&system) >= 0) {
-        sd_bus_error_free(&error);
-        r = assign(system, NUMAPLACE_BUS_NAME, options->policy, &error, &reply);
+        int r2 = assign(system, NUMAPLACE_BUS_NAME, options->policy, &system_error, &reply);
+
+        /* If the daemon is not there, what it has said on the socket counts. */
+        if (r2 < 0 && !sd_bus_error_has_names(&system_error, SD_BUS_ERROR_SERVICE_UNKNOWN,
+                                              "org.freedesktop.systemd1.NoSuchUnit"))
+            return client_fail_call(r2, &system_error);
+        r = r2 < 0 ? r : r2;
     }
     if (r < 0)
         return client_fail_call(r, &error);
