@@ -8,9 +8,11 @@ usage: packaging.py SOURCE_ROOT BUILD_ROOT
 
 import fnmatch
 import json
+import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 import lint
 
@@ -92,6 +94,20 @@ def check_scriptlets(spec):
         yield "packaging/rpm/numaplace.spec: removes the undo journal, which a later installation needs"
 
 
+def check_removal(path, script, argument):
+    """What runs when a package is removed puts back, also in a container, whose journal has another name."""
+    script = re.sub(r"^%systemd_preun .*\n", "", script, flags=re.MULTILINE)
+    with tempfile.TemporaryDirectory() as root:
+        run, called = pathlib.Path(root, "run"), pathlib.Path(root, "called")
+        run.mkdir()
+        (run / "journal-4026532000").touch()
+        script = script.replace("/run/numaplace", str(run)).replace("%{_sbindir}/numaplaced", "numaplaced")
+        subprocess.run(["sh", "-c", f'numaplaced() {{ echo "$@" > {called}; }}\n{script}', "sh", argument], check=False)
+        said = called.read_text(encoding="utf-8") if called.exists() else "nothing"
+    if said != "--restore\n":
+        yield f"{path}: a removal runs numaplaced with {said.strip()}, expected --restore"
+
+
 def check_patience(read):
     """Kubernetes ends the daemon no earlier than systemd would."""
     watchdog = int(re.search(r"^WatchdogSec=(\d+)s$", read("units/numaplaced.service.in"), re.MULTILINE)[1])
@@ -128,6 +144,13 @@ def test_ourselves(read):
         ],
     )
     lint.self_test(
+        check_removal,
+        [
+            (("prerm", "numaplaced --restore", "remove"), None),
+            (("prerm", "[ ! -e /run/numaplace/journal ] || numaplaced --restore", "remove"), "runs numaplaced with nothing"),
+        ],
+    )
+    lint.self_test(
         check_patience,
         [((read,), None), ((lambda path: re.sub(r"(failureThreshold:) \d+", r"\1 2", read(path)),), "gives up after 120 s")],
     )
@@ -149,8 +172,11 @@ def main():
     paths = installed(build)
     debian = [read(f"packaging/debian/{name}") for name in ("numaplace.install", "numaplace-dev.install", "not-installed")]
     problems = [*check_versions(read), *check_list("packaging/debian", debian_patterns(debian), paths)]
-    problems += [*check_scriptlets(read("packaging/rpm/numaplace.spec")), *check_patience(read)]
-    problems += check_list("packaging/rpm/numaplace.spec", spec_patterns(read("packaging/rpm/numaplace.spec")), paths)
+    spec = read("packaging/rpm/numaplace.spec")
+    preun = re.search(r"^%preun\n(.*?)^%postun", spec, re.MULTILINE | re.DOTALL)[1]
+    problems += [*check_scriptlets(spec), *check_patience(read), *check_removal("packaging/rpm/numaplace.spec", preun, "0")]
+    problems += check_removal("packaging/debian/numaplace.prerm", read("packaging/debian/numaplace.prerm"), "remove")
+    problems += check_list("packaging/rpm/numaplace.spec", spec_patterns(spec), paths)
     lint.finish(problems, len(paths))
 
 
