@@ -6,10 +6,12 @@
 #include "daemon/recorder.h"
 
 #include <fcntl.h>
+#include <stdio_ext.h>
 #include <string.h>
 
 struct Recorder {
     FILE *out; /* NULL: recording has ended */
+    off_t len; /* of whole entries */
     char *path;
     char *policies;
     Log *log;
@@ -52,9 +54,12 @@ int recorder_new(const char *path, Log *log, Recorder **ret)
     return log_failure(r, log, NULL, "cannot create the recording %s: %s", path, strerror(-r));
 }
 
+/* Drops an entry that was written in part: with it, nothing of the record could be read. */
 static void end(Recorder *recorder, const char *why)
 {
     log_warning(recorder->log, NULL, "%s: %s; not recording any more", recorder->path, why);
+    __fpurge(recorder->out);
+    (void)!ftruncate(fileno(recorder->out), recorder->len);
     (void)fclose(recorder->out);
     recorder->out = NULL;
 }
@@ -68,9 +73,13 @@ int recorder_add(Recorder *recorder, const TranscriptEntry *entry)
     r = transcript_write(recorder->out, &recorder->policies, entry);
     if (r < 0)
         return r;
-    if (fflush(recorder->out) != 0)
+    /* The last part may fit although an earlier one did not. */
+    if (fflush(recorder->out) != 0 || ferror(recorder->out)) {
         end(recorder, strerror(errno));
-    else if (ftello(recorder->out) >= (off_t)(TRANSCRIPT_MAX - TRANSCRIPT_ENTRY_MAX))
+        return 0;
+    }
+    recorder->len = ftello(recorder->out);
+    if (recorder->len >= (off_t)(TRANSCRIPT_MAX - TRANSCRIPT_ENTRY_MAX))
         end(recorder, "full");
     return 0;
 }
