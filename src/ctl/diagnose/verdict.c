@@ -230,17 +230,26 @@ static bool judge_pins(const DiagnoseFacts *facts, const Shares *shares, Diagnos
     return true;
 }
 
+/* The CPU time that a node offers, or if it has no CPUs, that the node with the most offers. */
+static uint64_t room_of(const Topology *topology, uint32_t node)
+{
+    uint32_t n = topology->nodes[node].n_cpus;
+
+    for (uint32_t i = 0; topology->nodes[node].n_cpus == 0 && i < topology->n_nodes; i++)
+        n = MAX(n, topology->nodes[i].n_cpus);
+    return n * 1000ULL;
+}
+
 static DiagnoseVerdict judge_distance(const DiagnoseFacts *facts, const Shares *shares, Diagnosis *ret)
 {
     uint32_t n_home = facts->home_nodes ? (uint32_t)hwloc_bitmap_weight(facts->home_nodes) : 0;
     uint32_t then = n_home > 0 ? 1000 / n_home : 0;
-    uint64_t room = facts->topology->nodes[shares->memory_node].n_cpus * 1000ULL;
 
     if (MIN(ret->local, ret->local_least + BETTER_PERMILLE) >= LOCAL_PERMILLE)
         return DIAGNOSE_LOCAL;
     /* It runs on several nodes and needs more CPU time than one node has, but nearly all of its memory is on one. */
     if (shares->memory_most * 1000.0 >= MOST_PERMILLE && shares->run_most * 1000.0 < MOST_PERMILLE &&
-        facts->run + facts->wait > room) {
+        facts->run + facts->wait > room_of(facts->topology, shares->memory_node)) {
         /* On this many nodes it would have the bandwidth of each. */
         ret->gain_most = saved(shares->n_run, 1.0);
         return DIAGNOSE_BANDWIDTH;

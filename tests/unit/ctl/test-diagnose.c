@@ -250,6 +250,32 @@ static void test_one_node(void **state)
     assert_int_equal(d.verdict, DIAGNOSE_PIN_WAITS);
 }
 
+/* A node without CPUs, such as CXL memory, has no room for any thread. That alone does not make a thread that wanders
+ * need more than one node. */
+static void test_memory_without_cpus(void **state)
+{
+    static const struct {
+        uint64_t run;
+        DiagnoseVerdict verdict;
+    } rows[] = {{500, DIAGNOSE_NOWHERE}, {2000, DIAGNOSE_NOWHERE}, {2500, DIAGNOSE_BANDWIDTH}};
+    CLEANUP(topology_unref_p)
+    Topology *topology = test_machine("node:3 core:4 pu:1 distances=10,21,31,21,10,31,31,31,10");
+
+    topology->nodes[2].n_cpus = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        const uint64_t run[] = {rows[i].run, rows[i].run, 0}, bytes[] = {0, 0, 4 * GIB};
+        const DiagnoseFacts facts = {.topology = topology,
+                                     .run = 2 * rows[i].run,
+                                     .run_stays = rows[i].run,
+                                     .run_node = run,
+                                     .node_bytes = bytes};
+        Diagnosis d;
+
+        diagnose(&facts, &d);
+        assert_string_equal(diagnose_verdict_name(d.verdict), diagnose_verdict_name(rows[i].verdict));
+    }
+}
+
 /* Half of the time of its threads and half of its memory are on each node: local may be all or nothing, and
  * is a half on average. */
 static void test_bounds(void **state)
@@ -327,4 +353,5 @@ static void test_bound_to_a_long_path(void **state)
     test_tree_remove(directory);
 }
 
-TEST_MAIN(NULL, NULL, test_verdicts, test_one_node, test_bounds, test_property, test_bound_to_a_long_path)
+TEST_MAIN(NULL, NULL, test_verdicts, test_one_node, test_memory_without_cpus, test_bounds, test_property,
+          test_bound_to_a_long_path)
