@@ -25,6 +25,7 @@ static const Unit rule_units[PLAN_RULE_MAX] = {
     [PLAN_RULE_DEMAND_FELL] = UNIT_PERMILLE, [PLAN_RULE_FOLLOW_HOME] = UNIT_MIB,
     [PLAN_RULE_INTERLEAVE] = UNIT_MIB,       [PLAN_RULE_EVEN_OUT] = UNIT_MIB,
     [PLAN_RULE_FOLLOW_PIN] = UNIT_MIB,       [PLAN_RULE_GO_BACK] = UNIT_MIB,
+    [PLAN_RULE_FOLLOW_USE] = UNIT_MIB,
 };
 
 static const Unit reason_units[PLAN_REASON_MAX] = {
@@ -38,8 +39,16 @@ static const Unit reason_units[PLAN_REASON_MAX] = {
     [PLAN_REASON_SETTLING] = UNIT_USEC,        [PLAN_REASON_TO_AND_FRO] = UNIT_USEC,
     [PLAN_REASON_MEMORY_MOVING] = UNIT_BYTES,  [PLAN_REASON_CONVERGED] = UNIT_PERMILLE,
     [PLAN_REASON_POOLED] = UNIT_PERMILLE,      [PLAN_REASON_BANDWIDTH] = UNIT_BYTES,
-    [PLAN_REASON_IDLE] = UNIT_PERMILLE,
+    [PLAN_REASON_IDLE] = UNIT_PERMILLE,        [PLAN_REASON_NO_HOME] = UNIT_PERMILLE,
+    [PLAN_REASON_UNSETTLED] = UNIT_USEC,       [PLAN_REASON_STEAL_OFF] = UNIT_PERMILLE,
+    [PLAN_REASON_UNREADABLE] = UNIT_PERMILLE,
 };
+
+/* Whether its value was compared with nothing. */
+static bool has_no_limit(PlanReason reason)
+{
+    return reason == PLAN_REASON_NO_HOME || reason == PLAN_REASON_TO_AND_FRO || reason == PLAN_REASON_SLOWER;
+}
 
 static const char *format_number(uint64_t number, Unit unit, char *buf, size_t size)
 {
@@ -61,7 +70,7 @@ static const char *format_number(uint64_t number, Unit unit, char *buf, size_t s
     }
 }
 
-static char *format_numbers(Unit unit, uint64_t mechanism, uint64_t value, uint64_t limit, char *buf,
+static char *format_numbers(Unit unit, uint64_t mechanism, uint64_t value, const uint64_t *limit, char *buf,
                             size_t size)
 {
     const char *name = plan_mechanism_name(mechanism);
@@ -70,9 +79,10 @@ static char *format_numbers(Unit unit, uint64_t mechanism, uint64_t value, uint6
     *buf = '\0';
     if (mechanism > 0)
         (void)snprintf(p, sizeof(p), "P%" PRIu64 "%s%s", mechanism, name ? " " : "", name ? name : "");
-    if (value > 0 || limit > 0)
-        (void)snprintf(buf, size, " (%s%s%s against %s)", p, *p ? ", " : "",
-                       format_number(value, unit, v, sizeof(v)), format_number(limit, unit, l, sizeof(l)));
+    if (value > 0 || (limit && *limit > 0))
+        (void)snprintf(buf, size, " (%s%s%s%s%s)", p, *p ? ", " : "",
+                       format_number(value, unit, v, sizeof(v)), limit ? " against " : "",
+                       limit ? format_number(*limit, unit, l, sizeof(l)) : "");
     else if (*p)
         (void)snprintf(buf, size, " (%s)", p);
     return buf;
@@ -83,7 +93,8 @@ char *plan_rule_numbers(PlanRule rule, uint64_t mechanism, uint64_t value, uint6
 {
     Unit unit = rule >= 0 && rule < PLAN_RULE_MAX ? rule_units[rule] : UNIT_PLAIN;
 
-    return format_numbers(unit, mechanism, value, limit, buf, size);
+    /* What moves to its users was compared with nothing. */
+    return format_numbers(unit, mechanism, value, rule == PLAN_RULE_FOLLOW_USE ? NULL : &limit, buf, size);
 }
 
 char *plan_reason_numbers(PlanReason reason, uint64_t mechanism, uint64_t value, uint64_t limit, char *buf,
@@ -91,5 +102,5 @@ char *plan_reason_numbers(PlanReason reason, uint64_t mechanism, uint64_t value,
 {
     Unit unit = reason >= 0 && reason < PLAN_REASON_MAX ? reason_units[reason] : UNIT_PLAIN;
 
-    return format_numbers(unit, mechanism, value, limit, buf, size);
+    return format_numbers(unit, mechanism, value, has_no_limit(reason) ? NULL : &limit, buf, size);
 }

@@ -72,8 +72,8 @@ typedef enum PlanReason {
     PLAN_REASON_PER_CPU,  /* I2 */
     PLAN_REASON_CLASS,    /* I2 */
     PLAN_REASON_DENIED,
-    PLAN_REASON_UNREADABLE, /* I10 */
-    PLAN_REASON_NO_HOME,
+    PLAN_REASON_UNREADABLE,     /* I10 */
+    PLAN_REASON_NO_HOME,        /* value: what it wants, permille of a CPU */
     PLAN_REASON_IDLE,           /* value: what it wants; limit: least for a home (P15) */
     PLAN_REASON_NOT_OVERLOADED, /* value: the longest wait of its threads; limit: WaitPermille */
     PLAN_REASON_HOME_HAS_IDLE,

@@ -44,6 +44,18 @@ static void test_home_of_a_process(void **state)
         "1970-01-01 00:00:00.000 set-home x[7] 0-3 -> 0-1: refused, 4 times. Why. (P3 node limit, 2 against 4)");
 }
 
+static void test_memory_moves_to_its_users(void **state)
+{
+    check_sentence(
+        sentence_move,
+        "{'realtime_usec':0,'kind':'move-pages','rule':'follow-use','text':'Why.','mechanism':18,"
+        "'outcome':'done','count':1,'pid':7,'tid':0,'comm':'x','from_nodes':'0','to_nodes':'1','cpu':-1,"
+        "'node':-1,'value':512,'limit':0}",
+        0,
+        "1970-01-01 00:00:00.000 move-pages x[7] memory of nodes 0 -> 1: done. Why. (P18 2 MB blocks, "
+        "512 MiB)");
+}
+
 static void test_refusals(void **state)
 {
     check_sentence(sentence_refusal,
@@ -54,6 +66,27 @@ static void test_refusals(void **state)
                    "{'reason':'residency','text':'why','mechanism':7,'count':1,'time_usec':1,'tid':9,"
                    "'value':300000,'limit':1000000}",
                    1, "residency for thread 9, 0 us ago: why (P7 guards, 300 ms against 1 s)");
+    check_sentence(sentence_refusal,
+                   "{'reason':'unsettled','text':'why','mechanism':17,'count':1,'time_usec':0,'tid':0,"
+                   "'value':4000000,'limit':10000000}",
+                   1, "unsettled: why (P17 interleaving, 4 s against 10 s)");
+    check_sentence(sentence_refusal,
+                   "{'reason':'steal-off','text':'why','mechanism':2,'count':1,'time_usec':0,'tid':0,"
+                   "'value':970,'limit':250}",
+                   1, "steal-off: why (P2 stealing, 97.0 % against 25.0 %)");
+    /* These were compared with nothing. */
+    check_sentence(sentence_refusal,
+                   "{'reason':'to-and-fro','text':'why','mechanism':7,'count':1,'time_usec':0,'tid':0,"
+                   "'value':54000000,'limit':0}",
+                   1, "to-and-fro: why (P7 guards, 54 s)");
+    check_sentence(sentence_refusal,
+                   "{'reason':'no-home','text':'why','mechanism':15,'count':1,'time_usec':0,'tid':0,"
+                   "'value':1748,'limit':0}",
+                   1, "no-home: why (P15 convergence, 174.8 %)");
+    check_sentence(
+        sentence_refusal,
+        "{'reason':'slower','text':'why','mechanism':0,'count':1,'time_usec':0,'tid':0,'value':2,'limit':0}",
+        1, "slower: why (2)");
     check_sentence(
         sentence_refusal,
         "{'reason':'paused','text':'why','mechanism':0,'count':1,'time_usec':0,'tid':0,'value':0,'limit':0}",
@@ -102,9 +135,13 @@ static void test_every_reason_and_rule_has_a_sentence(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_lend, utc), cmocka_unit_test_setup(test_home_of_a_process, utc),
-        cmocka_unit_test(test_refusals),        cmocka_unit_test(test_task),
-        cmocka_unit_test(test_lease),           cmocka_unit_test(test_every_reason_and_rule_has_a_sentence),
+        cmocka_unit_test_setup(test_lend, utc),
+        cmocka_unit_test_setup(test_home_of_a_process, utc),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_task),
+        cmocka_unit_test_setup(test_memory_moves_to_its_users, utc),
+        cmocka_unit_test(test_lease),
+        cmocka_unit_test(test_every_reason_and_rule_has_a_sentence),
     };
 
     return cmocka_run_group_tests_name("ctl/sentence", tests, NULL, NULL);
