@@ -114,7 +114,7 @@ const char *progress_explain(int error)
     case EPERM:
         return "counting is not permitted (kernel.perf_event_paranoid, or a container)";
     case ESRCH:
-        return "all its threads have exited";
+        return "none of its threads ran, or those that ran have exited";
     default:
         return strerror(error);
     }

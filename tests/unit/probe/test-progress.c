@@ -107,7 +107,9 @@ static void test_why_not(void **state)
     size_t before = n_open();
     int r;
 
+    /* Without a thread to count, as of a process that sleeps. */
     assert_int_equal(progress_begin(&faults, &self, 0, &progress), -ESRCH);
+    assert_non_null(strstr(progress_explain(ESRCH), "none of its threads ran"));
     r = progress_begin(&faults, &gone, 1, &progress);
     if (r == -EACCES || r == -EPERM || r == -ENOSYS)
         skip();
