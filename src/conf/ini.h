@@ -24,7 +24,8 @@ typedef struct ConfMessage {
     char *text;    /* one line, printable: what was found and what was expected */
 } ConfMessage;
 
-/* Messages in the order found. At most CONF_MESSAGES_MAX are kept; the rest are only counted. */
+/* Messages in the order found. Of each severity CONF_MESSAGES_MAX are kept, so that no number of warnings hides an
+ * error; the rest are only counted. */
 #define CONF_MESSAGES_MAX 1000U
 
 typedef struct ConfReport {

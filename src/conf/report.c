@@ -66,7 +66,7 @@ void conf_report_add(ConfReport *report, ConfSeverity severity, const char *file
         report->n_errors++;
     else
         report->n_warnings++;
-    if (report->n_messages >= CONF_MESSAGES_MAX)
+    if ((severity == CONF_SEVERITY_ERROR ? report->n_errors : report->n_warnings) > CONF_MESSAGES_MAX)
         return;
 
     va_start(ap, format);

@@ -185,6 +185,21 @@ static void test_many_errors(void **state)
     assert_int_equal(fclose(f), 0);
 }
 
+/* Warnings, however many, hide no error. */
+static void test_error_after_many_warnings(void **state)
+{
+    ConfReport report = {0};
+
+    for (unsigned i = 1; i <= 2 * CONF_MESSAGES_MAX; i++)
+        conf_report_add(&report, CONF_SEVERITY_WARNING, "f", i, "w");
+    conf_report_add(&report, CONF_SEVERITY_ERROR, "f", 9, "e");
+    assert_int_equal(report.n_warnings, 2 * CONF_MESSAGES_MAX);
+    assert_int_equal(report.n_errors, 1);
+    assert_int_equal(report.n_messages, CONF_MESSAGES_MAX + 1);
+    assert_string_equal(report.messages[CONF_MESSAGES_MAX].text, "e");
+    conf_report_done(&report);
+}
+
 static int fail_section(void *userdata, const char *section, const char *file, unsigned line,
                         ConfReport *report)
 {
@@ -333,5 +348,5 @@ static void test_good_files(void **state)
 }
 
 TEST_MAIN(NULL, NULL, test_empty, test_entries, test_sections, test_continuation, test_line_ends,
-          test_wrong_lines, test_not_text, test_line_length, test_many_errors, test_handler_results,
-          test_messages_are_printable, test_utf8, test_bad_files, test_good_files)
+          test_wrong_lines, test_not_text, test_line_length, test_many_errors, test_error_after_many_warnings,
+          test_handler_results, test_messages_are_printable, test_utf8, test_bad_files, test_good_files)
