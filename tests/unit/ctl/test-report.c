@@ -48,4 +48,29 @@ static void test_shares(void **state)
     assert_true(sleeper->on_nodes == 0.0);
 }
 
-TEST_MAIN(NULL, NULL, test_shares)
+/* Ten minutes in which the machine was suspended for an hour, or the clock was set, after the first five. */
+static void test_times(void **state)
+{
+    static const struct {
+        uint64_t later, begin, before, after; /* minutes; before and after: at 4 and 6 minutes */
+    } rows[] = {{0, 1000, 1004, 1006}, {60, 1000, 1004, 1066}, {(uint64_t)-60, 940, 1004, 946}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        CLEANUP(report_done) Report report = {.steps = json_object_new_array()};
+
+        for (uint64_t m = 1; m <= 10; m++) {
+            json_object *step = test_json("{'span_usec':60000000,'workloads':[]}");
+            uint64_t minutes = 1000 + m + (m > 5 ? rows[i].later : 0);
+
+            assert_int_equal(json_set_number(step, "realtime_usec", minutes * 60000000), 0);
+            assert_int_equal(json_object_array_add(report.steps, step), 0);
+        }
+        assert_int_equal(report_sum_up(&report), CTL_EXIT_OK);
+        assert_int_equal(report.begin_usec / 60000000, rows[i].begin);
+        assert_int_equal(report.end_usec / 60000000, 1010 + rows[i].later);
+        assert_int_equal(report_realtime_usec(&report, 240.0) / 60000000, rows[i].before);
+        assert_int_equal(report_realtime_usec(&report, 360.0) / 60000000, rows[i].after);
+    }
+}
+
+TEST_MAIN(NULL, NULL, test_shares, test_times)

@@ -112,7 +112,7 @@ static void begin_chart(const Chart *chart, const char *caption, const char *uni
         double seconds = report->seconds / TIMES * i;
 
         (void)fprintf(chart->out, "<text x=\"%.1f\" y=\"%.0f\">", x_of(report, seconds), HEIGHT - 4);
-        put_time(chart->out, false, report->begin_usec + (uint64_t)(seconds * (double)USEC_PER_SEC));
+        put_time(chart->out, false, report_realtime_usec(report, seconds));
         (void)fprintf(chart->out, "</text>\n");
     }
 }

@@ -47,6 +47,20 @@ double report_run(const Report *report, const ReportWorkload *workload, size_t s
     return 0.0;
 }
 
+uint64_t report_realtime_usec(const Report *report, double seconds)
+{
+    uint64_t end, before;
+    size_t i = 0;
+
+    if (report->n_steps == 0)
+        return 0;
+    while (i + 1 < report->n_steps && report->times[i + 1] < seconds)
+        i++;
+    end = (uint64_t)view_number(step_at(report, i), "realtime_usec", 0);
+    before = (uint64_t)(MAX(report->times[i + 1] - seconds, 0.0) * (double)USEC_PER_SEC);
+    return end - MIN(end, before);
+}
+
 /* Fetching */
 
 /* Drops the steps that ended before the last `usec`, but not the one in progress then. 0: drops none. */
@@ -194,8 +208,10 @@ CtlExit report_sum_up(Report *report)
     }
     if (report->n_steps > 0)
         report->end_usec = (uint64_t)view_number(step_at(report, report->n_steps - 1), "realtime_usec", 0);
+    /* The earlier of two, if the clock was set back meanwhile. */
     report->begin_usec =
-        report->end_usec - MIN(report->end_usec, (uint64_t)(report->seconds * (double)USEC_PER_SEC));
+        MIN(report_realtime_usec(report, 0.0),
+            report->end_usec - MIN(report->end_usec, (uint64_t)(report->seconds * (double)USEC_PER_SEC)));
     qsort(report->nodes, report->n_nodes, sizeof(*report->nodes), compare_nodes);
     for (size_t i = 0; i < report->n_workloads; i++)
         sum_workload(report, &report->workloads[i]);

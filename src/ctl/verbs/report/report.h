@@ -44,5 +44,9 @@ void report_done(Report *report);
 /* Mean CPUs that a workload used on one node in a step. */
 double report_run(const Report *report, const ReportWorkload *workload, size_t step, uint32_t node);
 
+/* What CLOCK_REALTIME said so many seconds after the beginning. It also runs while the machine is suspended, and it can
+ * be set. */
+uint64_t report_realtime_usec(const Report *report, double seconds);
+
 /* Writes one self-contained page of HTML. `report` is a const Report. */
 void report_write_page(FILE *out, void *report);
