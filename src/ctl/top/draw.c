@@ -258,17 +258,19 @@ static void draw_titles(const Widths *widths, Frame *frame, unsigned row)
 static void draw_workload(const TopWorkload *w, const Widths *widths, Frame *frame, unsigned row, bool marked)
 {
     FrameStyle style = w->paused ? FRAME_WARN : w->observed ? FRAME_DIM : FRAME_PLAIN;
-    char nodes[TOP_NODES_SIZE + 2], memory[64], moving[64];
+    bool brackets = w->observed && *w->nodes;
+    char set[TOP_NODES_SIZE], nodes[TOP_NODES_SIZE + 2], memory[64], moving[64];
 
-    (void)snprintf(nodes, sizeof(nodes), w->observed && *w->nodes ? "(%s)" : "%s",
-                   *w->nodes ? w->nodes : "-");
+    top_copy_set(set, MIN(widths->nodes - (brackets ? 2U : 0U) + 1U, TOP_NODES_SIZE),
+                 *w->nodes ? w->nodes : "-");
+    (void)snprintf(nodes, sizeof(nodes), brackets ? "(%s)" : "%s", set);
     (void)frame_text(frame, row, 0, style, "%s", w->name);
     (void)frame_fill(frame, row, widths->name, style, ' ', frame->columns);
-    (void)frame_text(frame, row, widths->name, style, " %-8.8s %-*.*s %6.2f %6.2f %4u %7u %9s %9s",
+    (void)frame_text(frame, row, widths->name, style, " %-8.8s %-*s %6.2f %6.2f %4u %7u %9s %9s",
                      w->paused     ? "paused"
                      : w->observed ? "observed"
                                    : w->mode,
-                     (int)widths->nodes, (int)widths->nodes, nodes, (double)w->run_permille / 1000,
+                     (int)widths->nodes, nodes, (double)w->run_permille / 1000,
                      (double)w->wait_permille / 1000, w->leases, w->tasks,
                      w->bytes > 0 ? human_bytes(w->bytes, memory, sizeof(memory)) : "-",
                      w->moving_bytes > 0 ? human_bytes(w->moving_bytes, moving, sizeof(moving)) : "-");

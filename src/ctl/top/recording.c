@@ -85,7 +85,7 @@ static bool take_homes(TopWorkload *w, const World *world, WorkloadIx workload)
     text = numbers ? format_list(numbers, PARSE_CPU_MAX) : NULL;
     if (!text)
         return false;
-    top_copy(w->nodes, sizeof(w->nodes), text);
+    top_copy_set(w->nodes, sizeof(w->nodes), text);
     return true;
 }
 

@@ -60,6 +60,20 @@ static json_object *entry(json_object *list, size_t i)
     return json_object_array_get_idx(list, i);
 }
 
+void top_copy_set(char *to, size_t size, const char *from)
+{
+    size_t n = strlen(from);
+
+    if (n < size) {
+        memcpy(to, from, n + 1);
+        return;
+    }
+    for (n = size - sizeof("..."); n > 0 && from[n - 1] != ','; n--)
+        ;
+    memcpy(to, from, n);
+    strcpy(to + n, "...");
+}
+
 static void take_status(TopSnapshot *s, json_object *status)
 {
     top_copy(s->version, sizeof(s->version), view_string(status, "version"));
@@ -153,7 +167,7 @@ static void take_workload(TopWorkload *w, json_object *workload)
     top_copy(w->name, sizeof(w->name), view_string(workload, "name"));
     top_copy(w->mode, sizeof(w->mode), view_string(workload, "mode"));
     w->observed = view_bool(workload, "observed");
-    top_copy(w->nodes, sizeof(w->nodes), w->observed ? view_string(workload, "would_home_nodes") : home);
+    top_copy_set(w->nodes, sizeof(w->nodes), w->observed ? view_string(workload, "would_home_nodes") : home);
     w->paused = view_bool(workload, "paused");
     w->run_permille = number32(workload, "run_permille");
     w->wait_permille = number32(workload, "wait_permille");

@@ -86,4 +86,8 @@ TopSnapshot *top_snapshot_make(json_object *status, json_object *topology, json_
 /* Copies text, cut at the end but never within a character. */
 void top_copy(char *to, size_t size, const char *from);
 
+/* Copies a set of numbers. If it does not fit, it is cut after a comma and ends with "...", because the rest of a set
+ * reads as another set. `size` is at least 4. */
+void top_copy_set(char *to, size_t size, const char *from);
+
 json_object *top_snapshot_json(const TopSnapshot *snapshot);

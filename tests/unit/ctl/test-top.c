@@ -207,6 +207,31 @@ static void test_whole(void **state)
     assert_non_null(strstr(text, "\nWORKLOAD  "));
 }
 
+/* A set of nodes that does not fit is not cut to another set. */
+static void test_many_home_nodes(void **state)
+{
+    static const struct {
+        const char *nodes, *placed, *observed;
+    } rows[] = {
+        {"0-1,3-5", " auto     0-1,3-5 ", " observed (...)   "},
+        {"0-3,8-11", " auto     0-3,... ", " observed (...)   "},
+        {"0,2,4,6,8", " auto     0,2,... ", " observed (0,...) "},
+        {"0,2,4,6,8,10,12,14,16,18", " auto     0,2,... ", " observed (0,...) "},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        CLEANUP(top_snapshot_free_p) TopSnapshot *snapshot = make(2, 4, 2);
+        CLEANUP_FREE char *text = NULL;
+
+        for (unsigned k = 0; k < 2; k++)
+            top_copy_set(snapshot->workloads[k].nodes, TOP_NODES_SIZE, rows[i].nodes);
+        text = draw(snapshot, &(TopChoice){0}, 24, 80);
+        if (!strstr(text, rows[i].placed) || !strstr(text, rows[i].observed))
+            fail_msg("%s: %s", rows[i].nodes, text);
+        assert_string_equal(snapshot->workloads[0].nodes, i < 3 ? rows[i].nodes : "0,2,4,6,8,10,12,14,...");
+    }
+}
+
 /* A terminal of 80 columns shows the whole help. */
 static void test_help(void **state)
 {
@@ -338,4 +363,4 @@ static void test_record(void **state)
 }
 
 TEST_MAIN(NULL, NULL, test_small, test_record, test_sizes, test_more_nodes_than_room, test_sort_and_filter,
-          test_once_is_all, test_as_json, test_bandwidth, test_whole, test_help)
+          test_once_is_all, test_as_json, test_bandwidth, test_whole, test_many_home_nodes, test_help)
