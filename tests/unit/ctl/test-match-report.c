@@ -6,6 +6,9 @@
 #include "ctl/verbs/policy/match-report.h"
 #include "ctl/view.h"
 
+#include <locale.h>
+#include <stdlib.h>
+
 static const PolicySubject subject = {
     .unit = "app.service",
     .slice = "system.slice",
@@ -145,6 +148,23 @@ static void test_environment_ruled_out(void **state)
     }
 }
 
+/* Globs match bytes, as in the daemon, whatever the locale. */
+static void test_locale(void **state)
+{
+    CLEANUP(policy_set_free_p)
+    PolicySet *set = load("[Match]\nComm=caf?\n", "[Match]\nComm=caf??\n");
+    CLEANUP_JSON json_object *report = NULL;
+    PolicySubject cafe = subject;
+
+    cafe.comm = "caf\xc3\xa9";
+    if (!setlocale(LC_CTYPE, "C.UTF-8"))
+        skip();
+    assert_int_equal(match_report(set, &cafe, 42, &report), 0);
+    assert_string_equal(view_string(report, "policy"), "20-second");
+    assert_int_equal(MB_CUR_MAX, 6);
+    (void)setlocale(LC_CTYPE, "C");
+}
+
 /* A user id without a name may be any excluded name. */
 static void test_user_without_name(void **state)
 {
@@ -181,5 +201,5 @@ static void test_names_are_escaped(void **state)
     assert_string_equal(view_string(first_of(view_list(section, "failed")), "found"), "a\\x0ab\\x5cx41");
 }
 
-TEST_MAIN(NULL, NULL, test_winner, test_no_policy, test_every_key, test_environment_ruled_out,
+TEST_MAIN(NULL, NULL, test_winner, test_no_policy, test_every_key, test_environment_ruled_out, test_locale,
           test_user_without_name, test_environment_stays_secret, test_names_are_escaped)
