@@ -124,3 +124,14 @@ int root_read_alloc(int root_fd, const char *path, size_t max, char **ret, size_
         return fd;
     return root_read_fd(fd, max, ret, ret_len);
 }
+
+int root_read_path(const char *path, size_t max, char **ret, size_t *ret_len)
+{
+    /* O_NONBLOCK: does not wait until a FIFO has a writer. */
+    CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    int flags = fd < 0 ? -1 : fcntl(fd, F_GETFL);
+
+    if (flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) < 0)
+        return -errno;
+    return root_read_fd(fd, max, ret, ret_len);
+}

@@ -44,3 +44,7 @@ int root_read_alloc(int root_fd, const char *path, size_t max, char **ret, size_
 
 /* Like root_read_alloc(), but reads an open descriptor from its current offset to the end. */
 int root_read_fd(int fd, size_t max, char **ret, size_t *ret_len);
+
+/* Like root_read_alloc(), but reads a file that the user names, and waits for what a pipe still gets. A FIFO that
+ * nobody has open for writing reads as empty. */
+int root_read_path(const char *path, size_t max, char **ret, size_t *ret_len);

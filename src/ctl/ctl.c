@@ -193,8 +193,7 @@ CtlExit ctl_replace_file(const char *path, void (*write)(FILE *out, void *userda
 
 CtlExit ctl_read_file(const char *path, size_t max, char **ret, size_t *ret_len)
 {
-    CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    int r = fd < 0 ? -errno : root_read_fd(fd, max, ret, ret_len);
+    int r = root_read_path(path, max, ret, ret_len);
 
     return r < 0 ? ctl_fail(CTL_EXIT_FAILURE, "%s: %s", path, strerror(-r)) : CTL_EXIT_OK;
 }

@@ -17,7 +17,6 @@
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
 #endif
-#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -78,13 +77,11 @@ static int is_loadable(const char *buf, size_t len)
     return WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS;
 }
 
-/* Reads the file here, because hwloc answers every error with "Invalid argument". O_NONBLOCK: a FIFO without
- * a writer reads as empty instead of hanging. */
+/* Reads the file here, because hwloc answers every error with "Invalid argument". */
 static int open_xml(hwloc_topology_t hwloc, const char *path, char **ret_buf, char **ret_error)
 {
-    CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     size_t len = 0;
-    int r = fd < 0 ? -errno : root_read_fd(fd, XML_MAX_BYTES, ret_buf, &len);
+    int r = root_read_path(path, XML_MAX_BYTES, ret_buf, &len);
 
     if (r == -ENOMEM)
         return r;

@@ -5,6 +5,7 @@
 #include "base/util.h"
 
 #include <fcntl.h>
+#include <sys/wait.h>
 
 /* A directory of its own for each test, as a root descriptor. */
 typedef struct Fixture {
@@ -155,5 +156,59 @@ static void test_read_fd(void **state)
     assert_string_equal(text, "cde");
 }
 
+/* Writes to the pipe once the reader waits. */
+static _Noreturn void write_late(int fd, pid_t reader)
+{
+    char path[32], text[512] = "";
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)reader);
+    while (getppid() == reader && !strstr(text, ") S ")) {
+        int root_fd = root_open("/");
+
+        memset(text, 0, sizeof(text));
+        (void)root_read(root_fd, path, text, sizeof(text));
+        (void)close(root_fd);
+    }
+    _exit(write(fd, "late", 4) == 4 ? 0 : 1);
+}
+
+/* What `zstd -dc record.zst | numaplacectl replay /dev/stdin` reads comes later. */
+static void test_read_pipe(void **state)
+{
+    CLEANUP_FREE char *text = NULL;
+    pid_t reader = getpid(), child;
+    char path[32];
+    int fds[2], status;
+    size_t len;
+
+    assert_int_equal(pipe(fds), 0);
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fds[0]);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        write_late(fds[1], reader);
+    assert_int_equal(close(fds[1]), 0);
+    assert_int_equal(root_read_path(path, 100, &text, &len), 0);
+    assert_string_equal(text, "late");
+    assert_int_equal(len, 4);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(close(fds[0]), 0);
+    assert_int_equal(root_read_path("/nonexistent", 100, &text, &len), -ENOENT);
+}
+
+/* Nobody writes to it. */
+static void test_read_fifo(void **state)
+{
+    const Fixture *f = *state;
+    CLEANUP_FREE char *text = NULL;
+    const char *path = test_path(f->path, "fifo");
+    size_t len;
+
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(root_read_path(path, 100, &text, &len), 0);
+    assert_int_equal(len, 0);
+}
+
 TEST_MAIN(setup, teardown, test_open, test_read_sizes, test_pread_again, test_read_alloc, test_read_nul,
-          test_read_fd)
+          test_read_fd, test_read_pipe, test_read_fifo)
