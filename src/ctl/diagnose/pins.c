@@ -83,16 +83,13 @@ static ssize_t read_cpus(int root_fd, const char *cgroup, char *text, size_t siz
     return path ? root_read(root_fd, path, text, size) : -ENOMEM;
 }
 
-char *pins_cpuset_origin(const char *cgroup)
+char *pins_cpuset_origin(int root_fd, const char *cgroup)
 {
     CLEANUP_FREE char *texts = malloc(2 * TASKSTAT_STATUS_SIZE), *at = strdup(cgroup);
-    CLEANUP_CLOSE int root_fd = root_open("/");
     char *slash;
 
     if (!texts || !at)
         return NULL;
-    if (root_fd < 0)
-        return TAKE_PTR(at);
     /* The controller may not be enabled this far down. */
     while (read_cpus(root_fd, at, texts, TASKSTAT_STATUS_SIZE) < 0) {
         slash = strrchr(at, '/');
@@ -100,12 +97,12 @@ char *pins_cpuset_origin(const char *cgroup)
             return strdup(cgroup);
         *slash = '\0';
     }
-    while ((slash = strrchr(at, '/')) && slash > at) {
-        char *above = texts + TASKSTAT_STATUS_SIZE;
+    while ((slash = strrchr(at, '/')) && slash[1]) {
+        char *above = texts + TASKSTAT_STATUS_SIZE, *end = slash + (slash == at), cut = *end;
 
-        *slash = '\0';
+        *end = '\0';
         if (read_cpus(root_fd, at, above, TASKSTAT_STATUS_SIZE) < 0 || strcmp(above, texts) != 0) {
-            *slash = '/';
+            *end = cut;
             break;
         }
     }

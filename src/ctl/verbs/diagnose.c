@@ -5,6 +5,7 @@
 
 #include "base/human.h"
 #include "base/parse.h"
+#include "base/root.h"
 #include "ctl/client.h"
 #include "ctl/diagnose/pins.h"
 #include "ctl/diagnose/survey.h"
@@ -48,10 +49,12 @@ static int set_places(json_object *object, const Topology *topology, const Surve
 
 static char *cpuset_text(const SurveyFinding *finding)
 {
-    CLEANUP_FREE char *cgroup = pins_cpuset_origin(finding->cgroup ? finding->cgroup : "/");
+    CLEANUP_CLOSE int root_fd = root_open("/");
+    CLEANUP_FREE char *cgroup = pins_cpuset_origin(root_fd, finding->cgroup ? finding->cgroup : "/");
+    bool whole = cgroup && !strcmp(cgroup, "/");
 
-    return cgroup ? format_text("the cpuset of %s%s", !strcmp(cgroup, "/") ? "the host" : "control group ",
-                                !strcmp(cgroup, "/") ? "" : cgroup)
+    return cgroup ? format_text("the cpuset of %s%s", whole ? "the host or container" : "control group ",
+                                whole ? "" : cgroup)
                   : NULL;
 }
 

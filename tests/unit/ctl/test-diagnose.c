@@ -6,6 +6,7 @@
 #include "../machine.h"
 #include "../temp-tree.h"
 #include "ctl-test.h"
+#include "ctl/diagnose/pins.h"
 #include "ctl/diagnose/survey.h"
 #include "ctl/diagnose/verdict.h"
 
@@ -353,5 +354,33 @@ static void test_bound_to_a_long_path(void **state)
     test_tree_remove(directory);
 }
 
+/* The limit is that of the highest group with the same CPUs, which in a container may be its root. */
+static void test_cpuset_origin(void **state)
+{
+    static const struct {
+        const char *root, *cgroup, *origin;
+    } rows[] = {
+        {"0-7\n", "/a", "/a"},  {"0-7\n", "/a/b", "/a"}, {"0-7\n", "/a/b/none", "/a"},
+        {"0-3\n", "/a/b", "/"}, {"0-3\n", "/a", "/"},    {"0-3\n", "/", "/"},
+        {"0-7\n", "/c", "/"},   {NULL, "/a/b", "/a"},    {NULL, "/none", "/none"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        char *directory = test_tree_new();
+        CLEANUP_CLOSE int root_fd = -1;
+        CLEANUP_FREE char *origin = NULL;
+
+        (void)test_write(directory, "sys/fs/cgroup/a/cpuset.cpus.effective", "0-3\n");
+        (void)test_write(directory, "sys/fs/cgroup/a/b/cpuset.cpus.effective", "0-3\n");
+        (void)test_write(directory, "sys/fs/cgroup/c/cpuset.cpus.effective", "0-7\n");
+        if (rows[i].root)
+            (void)test_write(directory, "sys/fs/cgroup/cpuset.cpus.effective", rows[i].root);
+        root_fd = root_open(directory);
+        origin = pins_cpuset_origin(root_fd, rows[i].cgroup);
+        assert_string_equal(origin, rows[i].origin);
+        test_tree_remove(directory);
+    }
+}
+
 TEST_MAIN(NULL, NULL, test_verdicts, test_one_node, test_memory_without_cpus, test_bounds, test_property,
-          test_bound_to_a_long_path)
+          test_bound_to_a_long_path, test_cpuset_origin)
