@@ -114,6 +114,12 @@ static MoverOutcome take_rate(Walk *w, uint64_t rate, uint64_t bytes)
     return MOVER_DONE;
 }
 
+void walk_return(Walk *w, uint64_t bytes)
+{
+    if (walk_rate(w) != 0)
+        mover_gate_return(w->node->gate, bytes);
+}
+
 static int read_room(const Walk *w, uint64_t *ret)
 {
     const WalkNode *node = w->node;
@@ -171,8 +177,7 @@ MoverOutcome walk_admit(Walk *w, size_t n, uint64_t bytes, size_t *ret_n)
             return outcome;
     }
     outcome = take_room(w, n, bytes, &some);
-    if (rate != 0)
-        mover_gate_return(w->node->gate, (n - some) * bytes);
+    walk_return(w, (n - some) * bytes);
     if (outcome == MOVER_DONE)
         *ret_n = some;
     return outcome;
@@ -220,8 +225,9 @@ void walk_count_call(Walk *w, uint64_t took_usec)
     w->account.longest_usec = MAX(w->account.longest_usec, took_usec);
 }
 
-/* Sets how many pages the next call may move. Blocks that are moved as huge pages may turn out to be small
- * ones. So the limit for blocks goes down at once, but up only when all were huge (find_huge() in walk.c). */
+/* Sets how many pages the next call may move, after one that tried `n` of them. Blocks that are moved as huge
+ * pages may turn out to be small ones. So the limit for blocks goes down at once, but up only when all were huge
+ * (find_huge() in walk.c). */
 static void set_pace(WalkNode *node, size_t n, uint64_t bytes, uint64_t took_usec)
 {
     if (bytes != WALK_BLOCK_BYTES) {
@@ -236,6 +242,7 @@ static void set_pace(WalkNode *node, size_t n, uint64_t bytes, uint64_t took_use
 static MoverOutcome call(Walk *w, size_t first, size_t n, uint64_t bytes, size_t *ret_n)
 {
     WalkNode *node = w->node;
+    MoverOutcome outcome = MOVER_DONE;
     uint64_t began, took;
     long r;
 
@@ -248,23 +255,23 @@ static MoverOutcome call(Walk *w, size_t first, size_t n, uint64_t bytes, size_t
                               node->status + first, w->order->shared);
     took = node->ops->now_usec(node->context) - began;
     walk_count_call(w, took);
-    set_pace(node, n, bytes, took);
     if (!node->ops->is_alive(node->context, w->process_fd))
         return MOVER_GONE;
 
     w->n_exhausted = r == -ENOMEM ? w->n_exhausted + 1 : 0;
     *ret_n = n;
-    if (r == 0)
-        return MOVER_DONE;
     if (r < 0 && r != -ENOMEM)
         return walk_judge(w, (int)r);
-    return settle(w, first, n, r == -ENOMEM ? -ENOMEM : -EBUSY, ret_n);
+    if (r != 0)
+        outcome = settle(w, first, n, r == -ENOMEM ? -ENOMEM : -EBUSY, ret_n);
+    set_pace(node, *ret_n, bytes, took);
+    return outcome;
 }
 
 MoverOutcome walk_pour(Walk *w, size_t n, uint64_t bytes, size_t *ret_n)
 {
     MoverOutcome outcome = MOVER_DONE;
-    size_t done = 0, some;
+    size_t done = 0, some, admitted;
 
     for (size_t i = 0; i < n; i++)
         w->node->status[i] = WALK_UNSAID;
@@ -276,11 +283,14 @@ MoverOutcome walk_pour(Walk *w, size_t n, uint64_t bytes, size_t *ret_n)
             w->account.refused_bytes[exhausted ? MOVER_REASON_NO_MEMORY : MOVER_REASON_HEADROOM] +=
                 (n - done) * bytes;
         if (outcome == MOVER_DONE) {
-            outcome = call(w, done, some, bytes, &some);
+            admitted = some;
+            outcome = call(w, done, admitted, bytes, &some);
             walk_leave(w);
         }
-        if (outcome == MOVER_DONE)
+        if (outcome == MOVER_DONE) {
+            walk_return(w, (admitted - some) * bytes);
             done += some;
+        }
     }
     *ret_n = done;
     return outcome;

@@ -99,6 +99,8 @@ uint64_t walk_rate(const Walk *w);
  * call may move. NO_ROOM: none. After DONE, the caller makes that call and then calls walk_leave(). */
 MoverOutcome walk_admit(Walk *w, size_t n, uint64_t bytes, size_t *ret_n);
 void walk_leave(Walk *w);
+/* Gives back to the rate limit what was admitted and not tried. Without a limit nothing was taken from it. */
+void walk_return(Walk *w, uint64_t bytes);
 void walk_count_call(Walk *w, uint64_t took_usec);
 /* Moves pages[0..n) of `bytes` each (a huge page is named by its first page) in as many calls as needed.
  * Always sets *ret_n: status[] is valid for that many pages, from the first. */

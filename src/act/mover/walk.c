@@ -218,7 +218,7 @@ static MoverOutcome find_huge(Walk *w, size_t n)
         w->account.n_huge += huge;
         n_huge += huge;
     }
-    mover_gate_return(node->gate, (n_moved - n_huge) * (WALK_BLOCK_BYTES - node->page_bytes));
+    walk_return(w, (n_moved - n_huge) * (WALK_BLOCK_BYTES - node->page_bytes));
     /* The time that small pages took says nothing about huge ones. */
     if (n_huge == n && n > 0)
         node->blocks_limit = node->blocks_next;

@@ -8,6 +8,17 @@
  * Room and rate
  */
 
+/* Adds a mapping of eight blocks in which each call stops after two pages: the first cannot be moved, and the
+ * second not even be queued. */
+static MachineArea *add_stopping(WalkFixture *f)
+{
+    MachineArea *heap = machine_add(&f->machine, HEAP, 8 * BLOCK, 0);
+
+    for (size_t i = 0; i < heap->n_pages; i++)
+        heap->flags[i] = i % 2 ? MACHINE_SHARED : MACHINE_PINNED;
+    return heap;
+}
+
 /* S-OOM: nothing moves into the headroom, and what would have is counted. */
 static void test_headroom(void **state)
 {
@@ -100,6 +111,50 @@ static void test_rate(void **state)
     assert_int_equal(f->paused_usec, 0);
 }
 
+/* Pages that a call did not come to count against the rate only in the call that does. */
+static void test_rate_of_stopped_calls(void **state)
+{
+    WalkFixture *f = *state;
+    uint64_t began = f->machine.now_usec;
+
+    (void)add_stopping(f);
+    f->order.rate_bytes = 64000000;
+    assert_int_equal(walk_run(f), MOVER_DONE);
+    assert_int_equal(f->account.moved_bytes, 0);
+    /* Each block is tried as one huge page, too. */
+    assert_true(f->machine.now_usec - began <= 2 * WALK_TRIES * 8 * BLOCK / 64 + 100000);
+}
+
+/* What a request without a limit does not move is no credit for one with a limit. */
+static void test_rate_beside_unlimited(void **state)
+{
+    static const MoverRange near = {HEAP, HEAP + 64 * MIB}, far = {HEAP + 128 * MIB, HEAP + 192 * MIB};
+    WalkFixture *f = *state;
+    MoverOrder unlimited = f->order;
+    WalkNode node;
+    Walk *walk;
+    uint64_t began = f->machine.now_usec, burst = mover_bucket_burst(64000000);
+
+    (void)machine_add(&f->machine, HEAP, 192 * MIB, 0);
+    f->order.ranges = &near;
+    f->order.rate_bytes = 64000000;
+    unlimited.ranges = &far;
+    f->order.n_ranges = unlimited.n_ranges = 1;
+    node = f->node;
+    f->node = (WalkNode){0};
+    walk_reset_node(f);
+    assert_int_equal(walk_new(&f->order, f->accept, 0, 1, &f->walk), 0);
+    assert_int_equal(walk_new(&unlimited, f->accept, 0, 1, &walk), 0);
+    while (walk_step(f->walk, &f->node, &f->host, &f->outcome, &f->error))
+        (void)walk_step(walk, &node, &f->host, &f->outcome, &f->error);
+    assert_int_equal(f->outcome, MOVER_DONE);
+    assert_int_equal(walk_account(f->walk)->moved_bytes, 64 * MIB);
+    assert_int_equal(walk_account(walk)->moved_bytes, 64 * MIB);
+    assert_true(f->machine.now_usec - began >= (64 * MIB - burst) / 64);
+    walk_free(walk);
+    walk_node_done(&node);
+}
+
 /* Calls take the time aimed at, whatever a page costs. */
 static void test_pace(void **state)
 {
@@ -152,6 +207,20 @@ static void test_pace_of_mixed_pages(void **state)
         memset(f->machine.areas[i].node, 0, f->machine.areas[i].n_pages);
     assert_int_equal(walk_run(f), MOVER_DONE);
     assert_in_range(f->account.longest_usec, 90000, 90020);
+}
+
+/* A call that soon stopped does not show that all it was given can be moved in that time. */
+static void test_pace_of_stopped_calls(void **state)
+{
+    WalkFixture *f = *state;
+    MachineArea *next;
+
+    (void)add_stopping(f);
+    next = machine_add(&f->machine, HEAP + 16 * BLOCK, 32 * BLOCK, 0);
+    f->machine.page_usec = 100;
+    assert_int_equal(walk_run(f), MOVER_DONE);
+    assert_int_equal(machine_count(&f->machine, next, 1), next->n_pages);
+    assert_true(f->account.longest_usec <= 20000);
 }
 
 /*
@@ -363,6 +432,7 @@ static void test_exhausted(void **state)
 }
 
 TEST_MAIN(walk_setup, walk_teardown, test_headroom, test_headroom_of_huge_pages, test_room_by_order,
-          test_rate, test_pace, test_pace_of_huge_pages, test_pace_of_mixed_pages, test_migrate,
+          test_rate, test_rate_of_stopped_calls, test_rate_beside_unlimited, test_pace,
+          test_pace_of_huge_pages, test_pace_of_mixed_pages, test_pace_of_stopped_calls, test_migrate,
           test_no_migrate, test_gone, test_dies_meanwhile, test_cancel_anywhere, test_errors, test_unreadable,
           test_no_such_node, test_exhausted)
