@@ -370,35 +370,51 @@ static void give_way(Fences *fences, Fence *fence)
     (void)ask(fences, fence, fence_way_down(fences, fence->memory, fence->before), FENCE_FALLING);
 }
 
+/* Whether the service manager went away, or was slow, before it answered: it may have done what it was asked for, or
+ * may be about to. */
+static bool is_lost(int r)
+{
+    return r == -ETIMEDOUT || r == -ECONNRESET || r == -ENOTCONN || r == -EPIPE;
+}
+
 /* Accepts what somebody else gave the cgroup, as just read. */
 static void respect(Fences *fences, Fence *fence, int r)
 {
-    if (fence->state == FENCE_RISING || r == -EINPROGRESS)
+    if (fence->state == FENCE_RISING || r == -EINPROGRESS || is_lost(r))
         give_way(fences, fence);
     else
         yield(fences, fence, fences->scratch);
+}
+
+/* Asks for the original of a change of which it is not known whether it was made. */
+static void take_back(Fences *fences, Fence *fence, int error)
+{
+    (void)ask(fences, fence, fence_way_down(fences, fence->memory, fence->before), FENCE_FALLING);
+    fence->error = error;
+    rest(fence, REFUSED_USEC);
 }
 
 static void settle_change(Fences *fences, Fence *fence)
 {
     int r = result(fences, fence), now = read_now(fences, fence, fences->scratch);
 
-    if ((r == 0 || r == -EINPROGRESS) && now == 0 && is_crossed(fences, fence)) {
+    if ((r == 0 || r == -EINPROGRESS || is_lost(r)) && now == 0 && is_crossed(fences, fence)) {
         respect(fences, fence, r);
         return;
     }
     if (r == -EINPROGRESS)
         return;
+    if (is_lost(r) && !fence->letter) {
+        take_back(fences, fence, r);
+        return;
+    }
     if (fence->state == FENCE_RISING)
         settle_rising(fences, fence, r, now);
     else
         settle_falling(fences, fence, r, now);
     if ((fence->state == FENCE_RISING || fence->state == FENCE_FALLING) && !fence->letter &&
-        time_now_usec() > fence->asked_usec + CHANGE_USEC) {
-        (void)ask(fences, fence, fence_way_down(fences, fence->memory, fence->before), FENCE_FALLING);
-        fence->error = -ETIMEDOUT;
-        rest(fence, REFUSED_USEC);
-    }
+        time_now_usec() > fence->asked_usec + CHANGE_USEC)
+        take_back(fences, fence, -ETIMEDOUT);
 }
 
 /* Whether the cgroup can be reached. If it was removed, the fence is down, even if another cgroup has its
