@@ -153,12 +153,18 @@ int journal_open_reading(const char *path, int root_fd, Journal **ret, char **re
     return 0;
 }
 
+static void free_masks(JournalProcess *process)
+{
+    free(process->applied);
+    free(process->cut);
+}
+
 Journal *journal_free(Journal *journal)
 {
     if (!journal)
         return NULL;
     for (size_t i = 0; i < journal->n_processes; i++)
-        free(journal->processes[i].applied);
+        free_masks(&journal->processes[i]);
     free(journal->processes);
     free(journal->threads);
     free(journal->passages);
@@ -460,7 +466,7 @@ static void drop_dead(Journal *journal, const ActProcess *living, size_t n)
         if (process->released_ticks == 0 && is_living(living, n, process->pid, process->start_ticks))
             journal->processes[kept++] = *process;
         else
-            free(process->applied);
+            free_masks(process);
     }
     journal->n_processes = kept;
 

@@ -38,7 +38,7 @@ typedef struct JournalOriginal {
     bool whole; /* all it may use, no choice: restored as all CPUs, to follow its cpuset again */
 } JournalOriginal;
 
-/* What is known of a process: 120 bytes, and 8 per mask. Kept after it exits: its children may live. */
+/* What is known of a process: 136 bytes, and 8 per mask. Kept after it exits: its children may live. */
 typedef struct JournalProcess {
     pid_t pid, pgrp, session;
     uint32_t n_applied;
@@ -48,12 +48,14 @@ typedef struct JournalProcess {
     uint64_t since_ticks;    /* what was born earlier has no mask from it; 0: not known */
     JournalOriginal original;
     CpuMask *applied; /* every mask its threads got from us */
+    CpuMask *cut;     /* those that a cpuset made of others first; for cut.c, not in the file */
     CpuMask cpuset;   /* its cpuset when last compared with its masks; for cut.c, not in the file */
     CpuMask left;     /* what threads restored to all CPUs then had; for restore-threads.c, not in the file */
     uint64_t place_now; /* its place at the start; for lineage.c, not in the file */
     bool selected;      /* to be restored now; for restore.c, not in the file */
     bool roams;         /* threads restored, children not yet; for release.c and search.c, not in the file */
     bool searched, checked; /* searched for children; its threads are done; for search.c, not in the file */
+    uint32_t n_cut;
     pid_t from_pid; /* heir of that entry, restored with it; 0: none. For lineage.c, not in the file */
     uint64_t from_ticks;
     /* The workload that its mask was given to; NULL: not known. Interned, not in the file */
@@ -177,6 +179,8 @@ JournalProcess *journal_process(const Journal *journal, pid_t pid, uint64_t star
 /* The index of the first entry with this PID or a higher one. */
 size_t journal_first(const Journal *journal, pid_t pid);
 /* Whether the process got this mask from us, as far as the file says. */
+/* Adds a mask to an array of distinct ones. 0 or -ENOMEM. */
+int journal_add_mask(CpuMask **masks, uint32_t *n, CpuMask mask);
 bool journal_is_applied(const JournalProcess *process, hwloc_const_bitmap_t mask);
 /* The mask that this thread had before us. */
 JournalOriginal journal_original(const Journal *journal, const JournalProcess *process, TaskKey task);

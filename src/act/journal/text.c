@@ -116,7 +116,7 @@ static bool is_mask(CpuMask mask)
 }
 
 /* One by one: most processes get one or two masks in their life. */
-static int add_mask(CpuMask **masks, uint32_t *n, CpuMask mask)
+int journal_add_mask(CpuMask **masks, uint32_t *n, CpuMask mask)
 {
     CpuMask *grown;
 
@@ -146,7 +146,7 @@ static void forget_masks(Journal *journal, JournalProcess *process)
 {
     size_t n = 0;
 
-    process->n_applied = 0;
+    process->n_applied = process->n_cut = 0;
     process->released_ticks = 0;
     for (size_t i = 0; i < journal->n_threads; i++)
         if (journal->threads[i].pid != process->pid ||
@@ -210,7 +210,7 @@ static int take_mask(Journal *journal, RecordReader *reader, const Line *line)
     int r = !is_mask(value->mask) ? record_expected(reader, "a non-empty CPU mask")
                                   : find_process(journal, reader, value->pid, value->start_ticks, &process);
 
-    return r < 0 ? r : add_mask(&process->applied, &process->n_applied, value->mask);
+    return r < 0 ? r : journal_add_mask(&process->applied, &process->n_applied, value->mask);
 }
 
 static int take_passage(Journal *journal, RecordReader *reader, const Line *line)
@@ -291,7 +291,7 @@ static int take_fenced(Journal *journal, RecordReader *reader, const Line *line)
 
     if (fence && !is_mask(line->fenced.set))
         return record_expected(reader, "a non-empty set");
-    return fence ? add_mask(&fence->given, &fence->n_given, line->fenced.set) : r;
+    return fence ? journal_add_mask(&fence->given, &fence->n_given, line->fenced.set) : r;
 }
 
 static int take_unfenced(Journal *journal, RecordReader *reader, const Line *line)

@@ -9,8 +9,17 @@
 
 #include "act/internal.h"
 
-/* Journals what the cpuset leaves of every mask of the process. */
-static int note_cut(Act *act, const Process *process, const JournalProcess *entry)
+static bool is_cut(const JournalProcess *entry, CpuMask mask)
+{
+    for (uint32_t i = 0; i < entry->n_cut; i++)
+        if (entry->cut[i] == mask)
+            return true;
+    return false;
+}
+
+/* Journals what the cpuset leaves of every mask of the process. What an earlier cpuset left is not cut further: the
+ * kernel cuts the mask that was given, and the number of masks would double with each cpuset. */
+static int note_cut(Act *act, const Process *process, JournalProcess *entry)
 {
     CLEANUP_BITMAP hwloc_bitmap_t set = hwloc_bitmap_alloc();
     JournalChange change = {
@@ -22,10 +31,16 @@ static int note_cut(Act *act, const Process *process, const JournalProcess *entr
     int r = set ? 0 : -ENOMEM;
 
     for (uint32_t i = 0; r == 0 && i < n; i++) {
+        uint32_t before = entry->n_applied;
+
+        if (is_cut(entry, entry->applied[i]))
+            continue;
         if (hwloc_bitmap_and(set, entry->applied[i], process->cpuset) < 0)
             return -ENOMEM;
         if (!hwloc_bitmap_iszero(set))
             r = journal_note_change(act->journal, &change);
+        if (r == 0 && entry->n_applied > before)
+            r = journal_add_mask(&entry->cut, &entry->n_cut, entry->applied[before]);
     }
     return r;
 }

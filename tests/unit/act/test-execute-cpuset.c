@@ -31,6 +31,35 @@ static void test_cpuset_changes(void **state)
     assert_mask(f, 100, "2-7");
 }
 
+/* Each CPU goes offline for a while, one after the other. What a cpuset left of a mask is not cut by the next one. */
+static void test_cpuset_changes_often(void **state)
+{
+    Fixture *f = *state;
+    CLEANUP_FREE char *text = NULL;
+    size_t n_masks = 0;
+    char list[64];
+
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 0, "0-7", "0-5", -1), PLAN_OUTCOME_DONE);
+    for (int without = 0; without < 12; without++) {
+        size_t len = 0;
+
+        for (int cpu = 0; cpu < 8; cpu++)
+            if (cpu != without % 6)
+                len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%d", len > 0 ? "," : "", cpu);
+        assert_true(act_record_set_cpuset(f->record, 100, list));
+        f->processes[0].cpuset = fixture_mask(f, list);
+        fixture_tick(f);
+        assert_true(act_record_set_cpuset(f->record, 100, "0-7"));
+        f->processes[0].cpuset = fixture_mask(f, "0-7");
+        fixture_tick(f);
+    }
+    text = fixture_journal(f);
+    for (const char *at = text; (at = strstr(at, "\nmask pid=100 ")); at++)
+        n_masks++;
+    assert_int_equal(n_masks, 1 + 6);
+    fixture_recover(f, 3, 0);
+}
+
 /* The same, but everything is restored before the new cpuset is seen. The kernel remembers the masks that it
  * is given. */
 static void test_cpuset_cut_unseen(void **state)
@@ -179,8 +208,8 @@ static void test_without_cpus(void **state)
     assert_mask(f, 101, "6-7");
 }
 
-TEST_MAIN(fixture_setup_threads, fixture_teardown, test_cut, test_cpuset_changes, test_cpuset_cut_unseen,
-          test_cpuset_elsewhere, test_cpuset_cut_to_original, test_cpuset_cut_to_original_seen,
-          test_cpuset_leaves_original, test_cpuset_leaves_original_seen, test_cpuset_narrower_than_known,
-          test_cpuset_narrower_than_known_refused, test_cpuset_elsewhere_and_back, test_cpuset_isolated,
-          test_without_cpus)
+TEST_MAIN(fixture_setup_threads, fixture_teardown, test_cut, test_cpuset_changes, test_cpuset_changes_often,
+          test_cpuset_cut_unseen, test_cpuset_elsewhere, test_cpuset_cut_to_original,
+          test_cpuset_cut_to_original_seen, test_cpuset_leaves_original, test_cpuset_leaves_original_seen,
+          test_cpuset_narrower_than_known, test_cpuset_narrower_than_known_refused,
+          test_cpuset_elsewhere_and_back, test_cpuset_isolated, test_without_cpus)
