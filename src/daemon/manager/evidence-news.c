@@ -201,7 +201,7 @@ int manager_evidence_on_news(sd_event_source *source, int fd, uint32_t revents, 
     return r < 0 ? fail(manager, r) : 0;
 }
 
-void manager_evidence_order_over(Manager *manager, TaskKey subject)
+void manager_evidence_order_over(Manager *manager, TaskKey subject, FollowEnd end)
 {
     EvidenceWatch *watch = manager_evidence_find(manager, subject.pid);
     const Process *process = world_process(manager->world, subject.pid);
@@ -209,6 +209,7 @@ void manager_evidence_order_over(Manager *manager, TaskKey subject)
 
     if (!watch || !process || process->start_ticks != subject.start_ticks)
         return;
+    sorting_over(&watch->use.sorting, end);
     /* What was seen meanwhile, and what is left, goes with the next request, as soon as it is known where it lies. */
     if (process->memory.until_usec <= process->memory.over_usec)
         scan_pace_restart(&watch->use.pace);

@@ -52,7 +52,7 @@ void manager_evidence_foresee(Manager *manager);
 int manager_evidence_ticked(Manager *manager, bool slow);
 
 /* A migration request has ended and was folded in: the next one may be made. */
-void manager_evidence_order_over(Manager *manager, TaskKey subject);
+void manager_evidence_order_over(Manager *manager, TaskKey subject, FollowEnd end);
 
 /* manager/evidence-news.c: takes in what is new, and makes the migration requests that follow. Returns 0 or
  * -ENOMEM. */

@@ -84,7 +84,7 @@ static int on_memory(sd_event_source *source, int fd, uint32_t revents, void *us
                         .blocked_usec = news.result.account.blocked_usec,
                     });
         tell(manager, &news);
-        manager_evidence_order_over(manager, news.subject);
+        manager_evidence_order_over(manager, news.subject, end_of(news.result.outcome));
         manager->objects_changed = true;
     }
     return 0;

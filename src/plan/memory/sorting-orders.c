@@ -81,6 +81,8 @@ static int remember(Sorting *sorting, const SortingMove *move, uint64_t now_usec
     uint64_t first = move->range.start / TOUCHES_BLOCK_BYTES,
              last = (move->range.end - 1) / TOUCHES_BLOCK_BYTES;
 
+    if (move->judged && APPEND(sorting->tried, sorting->tried_capacity, sorting->n_tried, move->range) < 0)
+        return -ENOMEM;
     for (uint64_t block = first; block <= last; block++) {
         if (APPEND(sorting->past, sorting->past_capacity, sorting->n_past,
                    (SortingPast){block, move->from, now_usec, 1, 1}) < 0)
@@ -116,6 +118,7 @@ int sorting_taken(Sorting *sorting, uint64_t now_usec)
     size_t n = 0;
     int r = 0;
 
+    sorting->n_tried = 0;
     for (size_t i = 0; i < sorting->n_moves; i++) {
         SortingMove move = sorting->moves[i];
 
@@ -136,4 +139,13 @@ void sorting_refused(Sorting *sorting)
         if (sorting->moves[i].judged)
             blocks_take_back(&sorting->blocks, sorting->moves[i].range.start, sorting->moves[i].range.end);
     sorting->n_moves = sorting->n_ranges = 0;
+}
+
+void sorting_over(Sorting *sorting, FollowEnd end)
+{
+    bool cut_short = end == FOLLOW_END_NO_ROOM || end == FOLLOW_END_CANCELLED;
+
+    for (size_t i = 0; i < sorting->n_tried && cut_short; i++)
+        blocks_take_back(&sorting->blocks, sorting->tried[i].start, sorting->tried[i].end);
+    sorting->n_tried = 0;
 }

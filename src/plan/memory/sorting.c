@@ -47,6 +47,7 @@ void sorting_done(Sorting *sorting)
     free(sorting->moves);
     free(sorting->past);
     free(sorting->ranges);
+    free(sorting->tried);
     free(sorting->sums);
     free(sorting->sets);
     free(sorting->lives);

@@ -11,6 +11,7 @@
 #include "plan/ablation.h"
 #include "plan/buddies.h"
 #include "plan/memory/blocks.h"
+#include "plan/memory/follow.h"
 #include "plan/plan.h"
 
 /* Judgements in a row without a move after which the memory counts as sorted. */
@@ -49,6 +50,8 @@ typedef struct Sorting {
     PlanRange *ranges; /* of the request returned last */
     size_t n_ranges, ranges_capacity;
     bool ranges_striped;
+    PlanRange *tried; /* judged memory of the request accepted last, until that is over */
+    size_t n_tried, tried_capacity;
     hwloc_bitmap_t home, from, to; /* NodeIx; home: nodes with memory */
     uint64_t *sums;                /* [n_nodes] */
     SortingSet *sets;              /* by place of the set's first thread in Touches */
@@ -89,6 +92,10 @@ bool sorting_next(Sorting *sorting, const Process *process, PlanUse *ret);
  * rest. sorting_refused(): it was not, and all moves of the judgement are dropped. */
 int sorting_taken(Sorting *sorting, uint64_t now_usec);
 void sorting_refused(Sorting *sorting);
+
+/* A request for memory of the process is over. Unless it looked at everything, or cannot be carried out, what did
+ * not move was not tried. */
+void sorting_over(Sorting *sorting, FollowEnd end);
 
 /* The node of `nodes` for an interleaved block, by its address, as the mover computes it (MoverOrder.to_nodes). */
 NodeIx sorting_stripe_node(hwloc_const_bitmap_t nodes, uint64_t address);

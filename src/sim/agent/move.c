@@ -151,6 +151,8 @@ static void end_order(Engine *e, Agent *agent, AgentFamily *seen, FollowEnd end)
                     .moved_bytes = order->moved_pages * ENGINE_PAGE_BYTES,
                     .blocked_usec = order->moved_pages * MOVE_NSEC / NSEC_PER_USEC,
                 });
+    if (seen->scan)
+        sorting_over(&seen->scan->watch.sorting, end);
     free(seen->order.ranges);
     seen->order = (AgentOrder){0};
 }

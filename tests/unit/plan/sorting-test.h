@@ -137,23 +137,30 @@ static inline bool order(Bench *b, PlanUse *use)
     return b->f.plan.n_actions == 1;
 }
 
-/* Takes the request and completes it at once. */
-static inline void carry_out(Bench *b, const PlanUse *use)
+/* Takes the request, which ends at once. */
+static inline void take(Bench *b, const PlanUse *use, FollowEnd end)
 {
     fixture_commit(&b->f, NULL);
     assert_true(process(b)->memory.by_use);
     assert_true(follow_holds(b->f.world, b->f.policies, process(b)));
     assert_int_equal(sorting_taken(&b->sorting, b->f.world->now_usec), 0);
-    for (size_t i = 0; i < use->n_ranges; i++)
-        for (uint64_t at = use->ranges[i].start; at < use->ranges[i].end; at += BLOCK)
-            b->where[(at - HEAP) / BLOCK].i = use->stripe ? (int32_t)(at / BLOCK % 2) : use->ranges[i].to.i;
     follow_over(b->f.world, b->f.policies,
                 &(FollowResult){.subject = use->subject,
                                 .group_id = b->f.world->groups[0].id,
-                                .end = FOLLOW_END_DONE,
+                                .end = end,
                                 .time_usec = b->f.world->now_usec,
-                                .moved_bytes = use->bytes});
+                                .moved_bytes = end == FOLLOW_END_DONE ? use->bytes : 0});
+    sorting_over(&b->sorting, end);
     assert_null(process(b)->memory.to);
+}
+
+/* The same, and all of it moves. */
+static inline void carry_out(Bench *b, const PlanUse *use)
+{
+    take(b, use, FOLLOW_END_DONE);
+    for (size_t i = 0; i < use->n_ranges; i++)
+        for (uint64_t at = use->ranges[i].start; at < use->ranges[i].end; at += BLOCK)
+            b->where[(at - HEAP) / BLOCK].i = use->stripe ? (int32_t)(at / BLOCK % 2) : use->ranges[i].to.i;
 }
 static inline void set_free(Bench *b)
 {

@@ -138,6 +138,31 @@ static void test_back(void **state)
     done(&b);
 }
 
+/* Requests that end before they looked at everything, since the node is full or memory is scarce, are no attempts.
+ * Those that left the memory where it is, or cannot be carried out, are. */
+static void test_cut_short(void **state)
+{
+    PlanUse use;
+
+    for (FollowEnd end = FOLLOW_END_DONE; end <= FOLLOW_END_FAILED; end++) {
+        Bench b;
+
+        setup(&b);
+        b.user[0] = ON_1;
+        rounds(&b, 3);
+        for (unsigned i = 0; i < 2 * BLOCKS_TRIES; i++) {
+            bool cut_short = end == FOLLOW_END_NO_ROOM || end == FOLLOW_END_CANCELLED;
+
+            b.f.world->now_usec += 2 * b.policy->ping_pong_usec;
+            judge(&b);
+            assert_int_equal(order(&b, &use), cut_short || i < BLOCKS_TRIES);
+            if (b.f.plan.n_actions > 0)
+                take(&b, &use, end);
+        }
+        done(&b);
+    }
+}
+
 /* A refused move is no attempt, and is made as soon as it is allowed. */
 static void test_refused(void **state)
 {
@@ -297,5 +322,5 @@ static void test_before_home(void **state)
     }
 }
 
-TEST_MAIN(NULL, NULL, test_own, test_apart, test_rest, test_back, test_refused, test_both_ways, test_foreign,
-          test_own_of_free_threads, test_before_home)
+TEST_MAIN(NULL, NULL, test_own, test_apart, test_rest, test_back, test_cut_short, test_refused,
+          test_both_ways, test_foreign, test_own_of_free_threads, test_before_home)
