@@ -25,6 +25,17 @@
 /* By how much residency may be older than the home: two slow ticks. */
 #define EVIDENCE_USEC 2000000U
 
+/* How long memory that could not be moved is no reason to try again. Its pages may be shared only until a child of
+ * fork(2) ends, or pinned until some I/O does. A choice of ours. */
+#define STUCK_USEC 600000000U
+
+static uint64_t stuck_bytes(const Follow *f)
+{
+    const MemoryMove *memory = &f->process->memory;
+
+    return world_since(f->p->world, memory->over_usec) < STUCK_USEC ? memory->stuck_bytes : 0;
+}
+
 static uint32_t count_memory_nodes(const Topology *topology)
 {
     uint32_t n = 0;
@@ -64,7 +75,7 @@ static void find_outside(Follow *f)
     }
     f->from = planner_intern(f->p, set);
     f->few_bytes = MAX(all / FOLLOW_FEW_PART, stripe_is(f->rule) ? TOUCHES_BLOCK_BYTES : FOLLOW_FEW_BYTES) +
-                   f->process->memory.stuck_bytes;
+                   stuck_bytes(f);
 }
 
 /* Residency from before the home or the last migration does not count. */
@@ -95,7 +106,7 @@ static bool is_worth_it(const Follow *f)
  * interleaved. */
 static bool is_ours(const Follow *f)
 {
-    uint64_t few_bytes = MAX(f->few_bytes - f->process->memory.stuck_bytes, TOUCHES_BLOCK_BYTES);
+    uint64_t few_bytes = MAX(f->few_bytes - stuck_bytes(f), TOUCHES_BLOCK_BYTES);
 
     if (f->process->bound_bytes <= few_bytes || f->policy->mode == POLICY_MODE_INTERLEAVE ||
         f->policy->foreign_affinity == POLICY_FOREIGN_OVERRIDE)

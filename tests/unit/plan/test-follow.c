@@ -343,6 +343,23 @@ static void test_pauses(void **state)
     assert_int_equal(move_of(&f, 10)->until_usec, f.world->now_usec + 60 * SEC);
 }
 
+/* What could not be moved is tried again after ten minutes: the child of fork(2) that shared it may have ended. */
+static void test_stuck(void **state)
+{
+    CLEANUP(fixture_done) Fixture f;
+
+    setup(&f, FIXED0);
+    fixture_place(&f);
+    end_order(&f, 10, FOLLOW_END_DONE, 0, 64 * MIB);
+    fixture_wait(&f, 600 * SEC - 1);
+    set_memory(&f, 10, 0, 64 * MIB);
+    assert_refused(&f, PLAN_REASON_MEMORY_NEAR);
+    fixture_wait(&f, 1);
+    set_memory(&f, 10, 0, 64 * MIB);
+    fixture_plan(&f, true);
+    assert_int_equal(fixture_count(&f, PLAN_KIND_MOVE_PAGES), 1);
+}
+
 /* I7: there and back, and then not again for PingPongSec=. */
 static void test_ping_pong(void **state)
 {
@@ -503,5 +520,5 @@ static void test_check(void **state)
 
 TEST_MAIN(NULL, NULL, test_grown, test_follows, test_never_inside_the_home, test_refusals, test_little,
           test_use_awaited, test_beside, test_help, test_headroom, test_bandwidth, test_headroom_is_shared,
-          test_rate, test_pauses, test_ping_pong, test_home_stays, test_not_taken, test_check,
+          test_rate, test_pauses, test_stuck, test_ping_pong, test_home_stays, test_not_taken, test_check,
           test_bandwidth_is_shared)
