@@ -42,6 +42,7 @@ static Fence *fence_free(Fence *fence)
     hwloc_bitmap_free(fence->before);
     hwloc_bitmap_free(fence->outer);
     hwloc_bitmap_free(fence->target);
+    hwloc_bitmap_free(fence->away);
     hwloc_bitmap_free(fence->nodes);
     free(fence);
     return NULL;
@@ -125,15 +126,6 @@ Fences *fences_free(Fences *fences)
 void fences_set_ops(Fences *fences, ActFenceKind kind, bool memory, const FenceOps *ops, void *context)
 {
     fences->means[memory][kind] = (FenceMeans){.ops = ops, .context = context};
-}
-
-bool fence_alike(const Fences *fences, bool memory, hwloc_const_bitmap_t a, hwloc_const_bitmap_t b)
-{
-    if (hwloc_bitmap_iszero(a) != hwloc_bitmap_iszero(b))
-        return false;
-    return hwloc_bitmap_isequal(a, b) ||
-           (hwloc_bitmap_xor(fences->difference, a, b) == 0 &&
-            !hwloc_bitmap_intersects(fences->difference, fences->online[memory]));
 }
 
 Fence *fence_find(const Fences *fences, const char *name, bool memory)
@@ -293,21 +285,6 @@ static void refuse(Fence *fence, int error, FenceState state)
     rest(fence, REFUSED_USEC);
 }
 
-hwloc_const_bitmap_t fence_way_down(const Fences *fences, bool memory, hwloc_const_bitmap_t before)
-{
-    return hwloc_bitmap_iszero(before) ? fences->possible[memory] : before;
-}
-
-bool fence_is_back(const Fences *fences, bool memory, hwloc_const_bitmap_t before, hwloc_const_bitmap_t now)
-{
-    hwloc_const_bitmap_t possible = fences->possible[memory];
-
-    if (!hwloc_bitmap_iszero(before))
-        return fence_alike(fences, memory, before, now);
-    return hwloc_bitmap_iszero(now) ||
-           (!hwloc_bitmap_iszero(possible) && hwloc_bitmap_isincluded(possible, now));
-}
-
 /* Asks for the literal original of a set that is back in effect. Returns whether there is nothing to wait for. */
 static bool is_back_to_the_letter(const Fences *fences, Fence *fence, bool empty)
 {
@@ -437,13 +414,37 @@ static bool is_there(Fences *fences, Fence *fence)
     return r >= 0;
 }
 
+/* Whether the set lacks exactly the CPUs that were offline at the last look. */
+static bool is_worn(const Fences *fences, const Fence *fence, hwloc_const_bitmap_t now)
+{
+    return !hwloc_bitmap_iszero(fence->away) &&
+           hwloc_bitmap_andnot(fences->difference, fence->target, fence->away) == 0 &&
+           hwloc_bitmap_isequal(fences->difference, now);
+}
+
+/* The kernel does not give a cpuset of version 1 the CPUs back that were offline, so the fence comes down then. */
+static void settle_up(Fences *fences, Fence *fence)
+{
+    hwloc_const_bitmap_t now = fences->scratch;
+
+    if (read_now(fences, fence, fences->scratch) < 0)
+        return;
+    if (alike(fences, fence, now, fence->target)) {
+        (void)hwloc_bitmap_andnot(fence->away, fence->target, now);
+    } else if (is_worn(fences, fence, now)) {
+        rest(fence, FENCE_REST_USEC);
+        (void)ask(fences, fence, fence_way_down(fences, fence->memory, fence->before), FENCE_FALLING);
+    } else {
+        yield(fences, fence, now);
+    }
+}
+
 static void settle_state(Fences *fences, Fence *fence)
 {
     if (fence->state == FENCE_RISING || fence->state == FENCE_FALLING)
         settle_change(fences, fence);
-    else if (fence->state == FENCE_UP && read_now(fences, fence, fences->scratch) == 0 &&
-             !alike(fences, fence, fences->scratch, fence->target))
-        yield(fences, fence, fences->scratch);
+    else if (fence->state == FENCE_UP)
+        settle_up(fences, fence);
 }
 
 static void settle(Fences *fences, Fence *fence)
@@ -452,14 +453,6 @@ static void settle(Fences *fences, Fence *fence)
         settle_state(fences, fence);
     if (fence->state == FENCE_DOWN)
         forget(fences, fence);
-}
-
-bool fence_is_ours(const Fences *fences, const JournalFence *entry, hwloc_const_bitmap_t set)
-{
-    for (uint32_t i = 0; i < entry->n_given; i++)
-        if (fence_alike(fences, entry->memory, set, entry->given[i]))
-            return true;
-    return false;
 }
 
 int fence_read_before(Fences *fences, Fence *fence)
@@ -503,8 +496,10 @@ int fence_add(Fences *fences, ActFenceKind kind, const char *name, const char *p
     fence->before = hwloc_bitmap_alloc();
     fence->outer = hwloc_bitmap_alloc();
     fence->target = hwloc_bitmap_alloc();
+    fence->away = hwloc_bitmap_alloc();
     fence->nodes = hwloc_bitmap_alloc();
-    if (!fence->name || !fence->path || !fence->before || !fence->outer || !fence->target || !fence->nodes)
+    if (!fence->name || !fence->path || !fence->before || !fence->outer || !fence->target || !fence->away ||
+        !fence->nodes)
         return -ENOMEM;
     fence_read_online(fences);
     r = fence_read_before(fences, fence);

@@ -25,6 +25,7 @@ typedef struct Fence {
     bool dropin;           /* `before` is from a drop-in of the unit */
     hwloc_bitmap_t outer;  /* what it could use with `before` */
     hwloc_bitmap_t target; /* what it has while up */
+    hwloc_bitmap_t away;   /* CPUs of it that were offline at the last look */
     uint64_t asked_usec;   /* when the last change was asked for */
     uint64_t rest_usec;    /* not raised before this time */
     unsigned n_foreign;    /* changes by somebody else */

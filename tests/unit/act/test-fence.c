@@ -320,61 +320,6 @@ static void test_unit_refused(void **state)
     assert_string_equal(t->asked, "x.service=0-3;");
 }
 
-/* A manager that is restarted may have done what it was asked for, or somebody else may have changed it again, although
- * its answer is lost. */
-static void test_unit_answer_lost(void **state)
-{
-    static const int errors[] = {-ETIMEDOUT, -ECONNRESET, -ENOTCONN, -EPIPE};
-    Tree *t = *state;
-
-    for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {
-        tree_restart(t);
-        t->obeys = false;
-        t->asked[0] = '\0';
-        tree_tick(t);
-        tree_write(t, cgroup_list, "0-3\n");
-        t->result[false] = errors[i];
-        t->obeys = true;
-        tree_tick(t);
-        assert_string_equal(t->asked, "x.service=0-3;x.service=0-7;");
-        tree_tick_to(t, ACT_WHY_REFUSED);
-        assert_int_equal(fences_means(t->fences, t->world->groups[0].id).error, -errors[i]);
-        assert_true(fences_admit(t->fences, 100, tree_mask(t, "0-4")));
-        tree_restore(t, ACT_FENCE_CGROUP2, TREE_UNIT, "");
-        tree_write(t, cgroup_list, "0-7\n");
-    }
-}
-
-static void test_unit_answer_lost_lowered(void **state)
-{
-    Tree *t = *state;
-
-    t->obeys = true;
-    tree_tick(t);
-    tree_tick_to(t, ACT_WHY_UP);
-    t->obeys = false;
-    (void)fences_admit(t->fences, 100, tree_mask(t, "0-4"));
-    tree_write(t, cgroup_list, "0-7\n");
-    t->result[false] = -ETIMEDOUT;
-    t->obeys = true;
-    tree_tick(t);
-    tree_tick_to(t, ACT_WHY_REFUSED);
-    assert_true(fences_admit(t->fences, 100, tree_mask(t, "0-4")));
-}
-
-static void test_unit_answer_lost_crossed(void **state)
-{
-    Tree *t = *state;
-
-    tree_tick(t);
-    tree_write(t, cgroup_list, "2-5\n");
-    t->result[false] = -ETIMEDOUT;
-    t->obeys = true;
-    tree_tick(t);
-    assert_string_equal(t->asked, "x.service=0-3;x.service=2-5;");
-    tree_tick_to(t, ACT_WHY_FOREIGN);
-}
-
 static void stop_unit(Tree *t, const char *before, const char *asked)
 {
     tree_write(t, "sys/fs/cgroup" TREE_UNIT "/cpuset.cpus", before);
@@ -583,9 +528,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_unit_crossed_at_the_end, tree_setup_unit, tree_teardown),
         cmocka_unit_test_setup_teardown(test_unit_started_again, tree_setup_unit, tree_teardown),
         cmocka_unit_test_setup_teardown(test_unit_refused, tree_setup_unit, tree_teardown),
-        cmocka_unit_test_setup_teardown(test_unit_answer_lost, tree_setup_unit, tree_teardown),
-        cmocka_unit_test_setup_teardown(test_unit_answer_lost_lowered, tree_setup_unit, tree_teardown),
-        cmocka_unit_test_setup_teardown(test_unit_answer_lost_crossed, tree_setup_unit, tree_teardown),
         cmocka_unit_test_setup_teardown(test_unit_stopped, tree_setup_unit, tree_teardown),
         cmocka_unit_test_setup_teardown(test_unit_stopped_unbound, tree_setup_unit, tree_teardown),
         cmocka_unit_test_setup_teardown(test_unit_stopped_with_everything, tree_setup_unit, tree_teardown),
