@@ -13,6 +13,7 @@
 
 #include "base/util.h"
 
+#include <stdlib.h>
 #include <utlist.h>
 
 void mover_gate_init(MoverGate *gate)
@@ -23,7 +24,34 @@ void mover_gate_init(MoverGate *gate)
 
 void mover_gate_done(MoverGate *gate)
 {
+    MoverGate *own = gate->own;
+
     (void)pthread_mutex_destroy(&gate->lock);
+    while (own) {
+        MoverGate *next = own->own;
+
+        (void)pthread_mutex_destroy(&own->lock);
+        free(own);
+        own = next;
+    }
+}
+
+MoverGate *mover_gate_own(MoverGate *gate, uint64_t rate_bytes)
+{
+    MoverGate *own;
+
+    (void)pthread_mutex_lock(&gate->lock);
+    own = gate->own;
+    while (own && own->rate_bytes != rate_bytes)
+        own = own->own;
+    if (!own && (own = malloc(sizeof(*own)))) {
+        mover_gate_init(own);
+        own->rate_bytes = rate_bytes;
+        own->own = gate->own;
+        gate->own = own;
+    }
+    (void)pthread_mutex_unlock(&gate->lock);
+    return own ? own : gate;
 }
 
 static void leave_line(MoverGate *gate, MoverPass *pass)

@@ -22,10 +22,16 @@ typedef struct MoverGate {
     MoverPass *line; /* first come, first served */
     uint64_t under_way_bytes;
     uint64_t arrived_bytes; /* total that was under way and no longer is */
+    uint64_t rate_bytes;    /* of one made by mover_gate_own() */
+    struct MoverGate *own;  /* the first of these, and of each the next */
 } MoverGate;
 
 void mover_gate_init(MoverGate *gate);
 void mover_gate_done(MoverGate *gate);
+
+/* Returns what limits the requests of this rate (above 0) among themselves: a gate that lasts as long as `gate`, or,
+ * when out of memory, `gate` itself. One bucket for several rates would let the lowest have what the highest leaves. */
+MoverGate *mover_gate_own(MoverGate *gate, uint64_t rate_bytes);
 
 /* Takes `bytes` (above 0, at most the burst) at a rate in bytes per second. Returns 0, or how long to wait,
  * in line, before calling again with the same arguments. */

@@ -100,24 +100,36 @@ static bool pause_for(Walk *w, uint64_t usec)
     return walk_go_on(w);
 }
 
-static MoverOutcome take_rate(Walk *w, uint64_t rate, uint64_t bytes)
+static MoverOutcome wait_for(Walk *w, MoverGate *gate, uint64_t rate, uint64_t bytes)
 {
     WalkNode *node = w->node;
     uint64_t usec;
 
-    while ((usec = mover_gate_take(node->gate, &node->pass, rate, bytes,
-                                   node->ops->now_usec(node->context))) > 0)
+    while ((usec = mover_gate_take(gate, &node->pass, rate, bytes, node->ops->now_usec(node->context))) > 0)
         if (!pause_for(w, usec)) {
-            mover_gate_forgo(node->gate, &node->pass);
+            mover_gate_forgo(gate, &node->pass);
             return MOVER_CANCELLED;
         }
     return MOVER_DONE;
 }
 
+static MoverOutcome take_rate(Walk *w, uint64_t bytes)
+{
+    WalkNode *node = w->node;
+    uint64_t own = w->order->rate_bytes, host = node->rate_bytes;
+    MoverOutcome outcome = own != 0 ? wait_for(w, mover_gate_own(node->gate, own), own, bytes) : MOVER_DONE;
+
+    return outcome == MOVER_DONE && host != 0 ? wait_for(w, node->gate, host, bytes) : outcome;
+}
+
 void walk_return(Walk *w, uint64_t bytes)
 {
-    if (walk_rate(w) != 0)
-        mover_gate_return(w->node->gate, bytes);
+    WalkNode *node = w->node;
+
+    if (w->order->rate_bytes != 0)
+        mover_gate_return(mover_gate_own(node->gate, w->order->rate_bytes), bytes);
+    if (node->rate_bytes != 0)
+        mover_gate_return(node->gate, bytes);
 }
 
 static int read_room(const Walk *w, uint64_t *ret)
@@ -172,7 +184,7 @@ MoverOutcome walk_admit(Walk *w, size_t n, uint64_t bytes, size_t *ret_n)
     n = MIN(n, bytes == WALK_BLOCK_BYTES ? w->node->blocks_limit : w->node->pages_limit);
     if (rate != 0) {
         n = MIN(n, mover_bucket_burst(rate) / bytes);
-        outcome = take_rate(w, rate, n * bytes);
+        outcome = take_rate(w, n * bytes);
         if (outcome != MOVER_DONE)
             return outcome;
     }

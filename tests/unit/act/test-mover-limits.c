@@ -125,12 +125,11 @@ static void test_rate_of_stopped_calls(void **state)
     assert_true(f->machine.now_usec - began <= 2 * WALK_TRIES * 8 * BLOCK / 64 + 100000);
 }
 
-/* What a request without a limit does not move is no credit for one with a limit. */
-static void test_rate_beside_unlimited(void **state)
+/* Requests with other limits, or without one, are no credit for a request, and do not slow it down. */
+static void check_rate_beside(WalkFixture *f, uint64_t other_rate)
 {
     static const MoverRange near = {HEAP, HEAP + 64 * MIB}, far = {HEAP + 128 * MIB, HEAP + 192 * MIB};
-    WalkFixture *f = *state;
-    MoverOrder unlimited = f->order;
+    MoverOrder other = f->order;
     WalkNode node;
     Walk *walk;
     uint64_t began = f->machine.now_usec, burst = mover_bucket_burst(64000000);
@@ -138,13 +137,14 @@ static void test_rate_beside_unlimited(void **state)
     (void)machine_add(&f->machine, HEAP, 192 * MIB, 0);
     f->order.ranges = &near;
     f->order.rate_bytes = 64000000;
-    unlimited.ranges = &far;
-    f->order.n_ranges = unlimited.n_ranges = 1;
+    other.ranges = &far;
+    other.rate_bytes = other_rate;
+    f->order.n_ranges = other.n_ranges = 1;
     node = f->node;
     f->node = (WalkNode){0};
     walk_reset_node(f);
     assert_int_equal(walk_new(&f->order, f->accept, 0, 1, &f->walk), 0);
-    assert_int_equal(walk_new(&unlimited, f->accept, 0, 1, &walk), 0);
+    assert_int_equal(walk_new(&other, f->accept, 0, 1, &walk), 0);
     while (walk_step(f->walk, &f->node, &f->host, &f->outcome, &f->error))
         (void)walk_step(walk, &node, &f->host, &f->outcome, &f->error);
     assert_int_equal(f->outcome, MOVER_DONE);
@@ -153,6 +153,16 @@ static void test_rate_beside_unlimited(void **state)
     assert_true(f->machine.now_usec - began >= (64 * MIB - burst) / 64);
     walk_free(walk);
     walk_node_done(&node);
+}
+
+static void test_rate_beside_unlimited(void **state)
+{
+    check_rate_beside(*state, 0);
+}
+
+static void test_rate_beside_higher(void **state)
+{
+    check_rate_beside(*state, 2000000000);
 }
 
 /* Calls take the time aimed at, whatever a page costs. */
@@ -432,7 +442,7 @@ static void test_exhausted(void **state)
 }
 
 TEST_MAIN(walk_setup, walk_teardown, test_headroom, test_headroom_of_huge_pages, test_room_by_order,
-          test_rate, test_rate_of_stopped_calls, test_rate_beside_unlimited, test_pace,
-          test_pace_of_huge_pages, test_pace_of_mixed_pages, test_pace_of_stopped_calls, test_migrate,
-          test_no_migrate, test_gone, test_dies_meanwhile, test_cancel_anywhere, test_errors, test_unreadable,
-          test_no_such_node, test_exhausted)
+          test_rate, test_rate_of_stopped_calls, test_rate_beside_unlimited, test_rate_beside_higher,
+          test_pace, test_pace_of_huge_pages, test_pace_of_mixed_pages, test_pace_of_stopped_calls,
+          test_migrate, test_no_migrate, test_gone, test_dies_meanwhile, test_cancel_anywhere, test_errors,
+          test_unreadable, test_no_such_node, test_exhausted)
