@@ -187,7 +187,8 @@ int act_execute(Act *act, const World *world, const Plan *plan, PlanOutcome *out
 #define ACT_SLICE_LARGE     256U
 int act_execute_slice(Act *act, const World *world, const Plan *plan, PlanOutcome *outcomes);
 
-/* Outcomes by thread of the last act_execute_slice(), for plan_commit_parts(). Valid until the next one. */
+/* Outcomes by thread of the last act_execute_slice(), for plan_commit_parts(). Of a process that is not large, only
+ * threads that got their mask although the action failed. Valid until the next one. */
 const PlanPart *act_parts(const Act *act, size_t *ret_n);
 /* Whether it left work. The next one should then come soon, and plan homes, too. */
 bool act_unfinished(const Act *act);

@@ -280,8 +280,11 @@ static int set_home_pass(Work *work, Tally *ret)
     if (r != 0)
         return r;
     work->n_changed = 0;
+    work->act->slice.n_parts = work->n_parts;
     for (size_t i = 0; i < n; i++) {
         r = set_home_thread(work, threads[i]);
+        if (r == PLAN_OUTCOME_DONE && slice_note(work->act, work->index, threads[i], r) < 0)
+            return -ENOMEM;
         if (r < 0)
             return r;
         tally.n[r]++;
@@ -324,16 +327,9 @@ int execute_by_threads(Work *work, int (*step)(void *userdata, TaskKey task))
     return r > 0 ? PLAN_OUTCOME_PARTLY : (int)tally_outcome(&tally);
 }
 
-static int set_home(Work *work)
+static int set_home_passes(Work *work)
 {
     Tally tally = {0};
-
-    if (slice_is_large(work->act, work->world, work->action))
-        return execute_by_threads(work, set_home_thread);
-    if (work->action->subject.tid != 0)
-        return set_home_thread(work, work->action->subject);
-    if (work->process.start_ticks != work->action->subject.start_ticks)
-        return PLAN_OUTCOME_GONE;
 
     for (unsigned i = 0; i < ACT_PASSES_MAX; i++) {
         int r = set_home_pass(work, &tally);
@@ -344,6 +340,26 @@ static int set_home(Work *work)
             return tally_outcome(&tally);
     }
     return PLAN_OUTCOME_RETRY;
+}
+
+/* If some threads have the mask now, though others failed, the parts say which. Else these would seem to be pinned by
+ * somebody. */
+static int set_home(Work *work)
+{
+    int r;
+
+    if (slice_is_large(work->act, work->world, work->action))
+        return execute_by_threads(work, set_home_thread);
+    if (work->action->subject.tid != 0)
+        return set_home_thread(work, work->action->subject);
+    if (work->process.start_ticks != work->action->subject.start_ticks)
+        return PLAN_OUTCOME_GONE;
+
+    work->n_parts = work->act->slice.n_parts;
+    r = set_home_passes(work);
+    if (r != PLAN_OUTCOME_RETRY && r != PLAN_OUTCOME_UNJOURNALLED)
+        work->act->slice.n_parts = work->n_parts;
+    return r;
 }
 
 /* Begins a forced migration to the CPU of the action. Returns false where that is not possible. */

@@ -14,6 +14,7 @@ typedef struct Work {
     ActProcess process;
     hwloc_bitmap_t have, scratch;
     size_t n_changed; /* threads changed by this pass over its process */
+    size_t n_parts;   /* of earlier actions */
     Restore restore;  /* of consecutive releases */
 } Work;
 

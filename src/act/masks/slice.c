@@ -17,6 +17,8 @@
 
 #include "base/time.h"
 
+#include <stdlib.h>
+
 bool slice_is_large(const Act *act, const World *world, const PlanAction *action)
 {
     const Process *process;
@@ -44,11 +46,22 @@ void slice_begin(Act *act, const World *world, const Plan *plan)
         slice->n_large += slice_is_large(act, world, &plan->actions[i]);
 }
 
+static int compare_parts(const void *a, const void *b)
+{
+    const PlanPart *x = a, *y = b;
+
+    if (x->action != y->action)
+        return x->action < y->action ? -1 : 1;
+    return (x->task.tid > y->task.tid) - (x->task.tid < y->task.tid);
+}
+
 void slice_end(Act *act)
 {
     ActSlice *slice = &act->slice;
 
     slice->on = false;
+    if (slice->n_parts > 0)
+        qsort(slice->parts, slice->n_parts, sizeof(*slice->parts), compare_parts);
     act->statistics.n_slices += slice->unfinished;
     act->statistics.slice_threads_max = MAX(act->statistics.slice_threads_max, (uint64_t)slice->n_threads);
 }
@@ -106,13 +119,12 @@ static size_t first_of(const ActSlice *slice, const PlanAction *action, const Ta
     return first % n;
 }
 
-static int note(ActSlice *slice, const SliceThreads *threads, TaskKey task, int outcome)
+int slice_note(Act *act, size_t index, TaskKey task, int outcome)
 {
-    if (APPEND(slice->parts, slice->parts_capacity, slice->n_parts,
-               (PlanPart){.action = threads->index, .task = task, .outcome = (PlanOutcome)outcome}) < 0)
-        return -ENOMEM;
-    slice->last = task;
-    return 0;
+    ActSlice *slice = &act->slice;
+
+    return APPEND(slice->parts, slice->parts_capacity, slice->n_parts,
+                  (PlanPart){.action = index, .task = task, .outcome = (PlanOutcome)outcome});
 }
 
 int slice_threads(Act *act, const SliceThreads *threads, size_t *n)
@@ -144,9 +156,10 @@ int slice_threads(Act *act, const SliceThreads *threads, size_t *n)
         if (r < 0)
             return r;
         n[r]++;
-        r = note(slice, threads, key, r);
+        r = slice_note(act, threads->index, key, r);
         if (r < 0)
             return r;
+        slice->last = key;
     }
     return 0;
 }

@@ -16,6 +16,9 @@ void slice_leave(Act *act);
 /* Whether the action is carried out thread by thread. Never outside a slice. */
 bool slice_is_large(const Act *act, const World *world, const PlanAction *action);
 
+/* Notes what became of a thread of the action with this index. 0 or -ENOMEM. */
+int slice_note(Act *act, size_t index, TaskKey task, int outcome);
+
 typedef struct SliceThreads {
     const World *world;
     const PlanAction *action; /* of the process */

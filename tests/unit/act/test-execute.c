@@ -169,6 +169,39 @@ static void test_errors(void **state)
     assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 100, 101, "0-7", "0-3", -1), PLAN_OUTCOME_DONE);
 }
 
+/* The World learns which threads have the mask although others failed. */
+static void test_failed_in_part(void **state)
+{
+    Fixture *f = *state;
+    const PlanPart *parts;
+    size_t n;
+
+    f->plan.n_actions = 1;
+    f->actions[0] = (PlanAction){
+        .kind = PLAN_KIND_SET_HOME,
+        .subject = {.pid = 100, .start_ticks = act_record_key(f->record, 100).start_ticks},
+        .from = fixture_mask(f, "0-7"),
+        .to = fixture_mask(f, "0-3"),
+        .cpu = CPU_NONE,
+    };
+    act_record_fail(f->record, 101, ACT_E_RETRY, 100);
+    assert_int_equal(act_execute_slice(f->act, &f->world, &f->plan, f->outcomes), 0);
+    assert_int_equal(f->outcomes[0], PLAN_OUTCOME_RETRY);
+    assert_masks(f, "100=0-3 101=0-7 102=0-3");
+    parts = act_parts(f->act, &n);
+    assert_int_equal(n, 2);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(parts[i].action, 0);
+        assert_int_equal(parts[i].task.tid, 100 + 2 * (pid_t)i);
+        assert_int_equal(parts[i].outcome, PLAN_OUTCOME_DONE);
+    }
+    act_record_fail(f->record, 101, ACT_E_RETRY, 0);
+    assert_int_equal(act_execute_slice(f->act, &f->world, &f->plan, f->outcomes), 0);
+    assert_int_equal(f->outcomes[0], PLAN_OUTCOME_DONE);
+    (void)act_parts(f->act, &n);
+    assert_int_equal(n, 0);
+}
+
 static void test_lend(void **state)
 {
     Fixture *f = *state;
@@ -559,7 +592,8 @@ static void test_idle_ticks_read_nothing(void **state)
 }
 
 TEST_MAIN(fixture_setup_threads, fixture_teardown, test_home, test_births, test_births_without_end,
-          test_foreign, test_own_original, test_gone, test_gone_meanwhile, test_errors, test_lend, test_push,
-          test_lend_fails_halfway, test_lend_put_back, test_written_first, test_full_disk, test_release,
-          test_members, test_born_in_passage, test_many_born, test_crash_in_passage, test_largest_number,
-          test_dry_run, test_journal_needed, test_idle_ticks_read_nothing)
+          test_foreign, test_own_original, test_gone, test_gone_meanwhile, test_errors, test_failed_in_part,
+          test_lend, test_push, test_lend_fails_halfway, test_lend_put_back, test_written_first,
+          test_full_disk, test_release, test_members, test_born_in_passage, test_many_born,
+          test_crash_in_passage, test_largest_number, test_dry_run, test_journal_needed,
+          test_idle_ticks_read_nothing)

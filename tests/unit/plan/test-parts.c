@@ -61,6 +61,23 @@ static void test_home(void **state)
     fixture_assert_settled(&f, true);
 }
 
+/* An action that failed for some threads: the others are known to have the mask, and are not taken for pinned. */
+static void test_failed_in_part(void **state)
+{
+    CLEANUP(fixture_done) Fixture f;
+    PlanPart part;
+
+    start(&f);
+    part = part_of(&f, 12, PLAN_OUTCOME_DONE);
+    commit_parts(&f, PLAN_OUTCOME_RETRY, &part, 1);
+    assert_null(f.world->groups[0].home);
+    assert_ptr_equal(fixture_find(&f, 10, 12)->allowed, fixture_mask(&f, "0-7"));
+    assert_ptr_equal(fixture_find(&f, 10, 12)->original, fixture_mask(&f, NULL));
+    assert_null(fixture_find(&f, 10, 10)->original);
+    fixture_place(&f);
+    fixture_assert_settled(&f, true);
+}
+
 /* An action that was not begun is no reason to give the group another home, nor to assume that it has this one. */
 static void test_not_begun(void **state)
 {
@@ -99,4 +116,4 @@ static void test_release(void **state)
     assert_null(f.world->groups[0].home);
 }
 
-TEST_MAIN(NULL, NULL, test_home, test_not_begun, test_release)
+TEST_MAIN(NULL, NULL, test_home, test_failed_in_part, test_not_begun, test_release)
