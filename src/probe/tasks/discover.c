@@ -215,12 +215,14 @@ static int ask(Probe *probe, World *world, Subject *subject, SeenProcess *seen, 
 }
 
 /* What a failed read means. A process that is gone, or was not known before, is forgotten (1), so that the
- * next pass asks. One in the World stays as it is until it can be read. */
-static int give_up(Probe *probe, int r, const Process *process, const SeenProcess *old)
+ * next pass asks. One in the World stays as it is until it can be read, and is then asked about if it was to be now. */
+static int give_up(Probe *probe, int r, const Process *process, const SeenProcess *old, SeenProcess *seen)
 {
     (void)probe_note_error(probe, r);
     if (r == -ENOMEM)
         return r;
+    if (probe->ask_all)
+        seen->identity = 0;
     return probe_error_is_gone(r) || !process || !old ? 1 : 0;
 }
 
@@ -255,7 +257,7 @@ static int look(Probe *probe, World *world, pid_t pid, const SeenProcess *old, S
     int r = subject_open(probe, pid, &subject);
 
     if (r < 0)
-        return give_up(probe, r, process, old);
+        return give_up(probe, r, process, old, seen);
     same = old && old->start_ticks == subject.stat.start_ticks;
     if (process && process->start_ticks != subject.stat.start_ticks)
         return 1; /* PID reused: the next pass meets the new process */
@@ -274,7 +276,7 @@ static int look(Probe *probe, World *world, pid_t pid, const SeenProcess *old, S
 
     r = subject_read_identity(probe, &subject, probe->options.wants);
     if (r < 0)
-        return give_up(probe, r, process, old);
+        return give_up(probe, r, process, old, seen);
     if (!same || probe->ask_all || old->identity != subject.identity ||
         old->decision == PROBE_DECISION_LATER || (old->decision == PROBE_DECISION_TAKE && !process) ||
         /* During exec(2) it already has its new name, but no command line yet. */
@@ -289,7 +291,7 @@ static int look(Probe *probe, World *world, pid_t pid, const SeenProcess *old, S
         return 0;
     }
     if (r < 0)
-        return give_up(probe, r, process, old);
+        return give_up(probe, r, process, old, seen);
     other = !same || old->identity != subject.identity;
     if (other)
         seen->memory_due_usec = seen->memory_asked_usec = seen->memory_cost_usec = 0; /* other memory */

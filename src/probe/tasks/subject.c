@@ -109,7 +109,7 @@ int subject_read_identity(Probe *probe, Subject *subject, unsigned wants)
     uint64_t hash;
 
     probe->statistics.n_reads++;
-    if (probe_error_is_gone((int)n) && probe->features.cgroup != PROBE_CGROUP_NONE)
+    if (n < 0 && probe->features.cgroup != PROBE_CGROUP_NONE)
         return (int)n;
     /* A kernel without control groups has no such file; everything is then in the root. */
     if (n < 0)
@@ -148,8 +148,14 @@ static bool is_unknown(ssize_t n)
     return n == -EAGAIN || n == -ETIMEDOUT || n == -EDQUOT;
 }
 
+/* Whether reading failed for lack of something, which says nothing about the file. */
+static bool is_short(ssize_t n)
+{
+    return n == -ENOMEM || n == -EMFILE || n == -ENFILE;
+}
+
 /* Reads a file of NUL-separated strings as far as it fits. Returns its length, 0 when it cannot be read,
- * -ENOMEM, or as aside_read() when it is not known and has to be asked for again. */
+ * -ENOMEM, -EMFILE, -ENFILE, or as aside_read() when it is not known and has to be asked for again. */
 static ssize_t read_strings(Probe *probe, const Subject *subject, const char *file, char **buf)
 {
     size_t size = SUBJECT_TEXT_SIZE;
@@ -175,7 +181,7 @@ static ssize_t read_strings(Probe *probe, const Subject *subject, const char *fi
     }
     if (n == -EAGAIN)
         probe->statistics.n_put_off++;
-    return n < 0 && !is_unknown(n) && n != -ENOMEM ? 0 : n;
+    return n < 0 && !is_unknown(n) && !is_short(n) ? 0 : n;
 }
 
 /* The command line with blanks between the arguments; NULL when there is none. 0, or as read_strings(). */

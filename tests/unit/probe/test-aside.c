@@ -7,6 +7,7 @@
 #include "probe/tasks/aside.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 
 #define TEXT_SIZE 64U
 
@@ -384,6 +385,44 @@ static void test_waits(void **state)
     assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
+/* While there are too few descriptors to read a command line, a process is not taken to have none. */
+static void test_no_descriptors(void **state)
+{
+    CLEANUP(bench_close) Bench b = bench_make();
+    struct rlimit limit, few;
+    int free_fds[2];
+
+    put_process(&b, &(FakeTask){.pid = 100});
+    put(&b, "proc/100/cmdline", "prog");
+    bench_start(
+        &b, &(ProbeOptions){.aside = true, .aside_wait_usec = 60000000, .wants = PROBE_WANTS_COMMAND_LINE});
+    b.except = 100;
+    b.except_decision = PROBE_DECISION_TAKE;
+    bench_discover(&b);
+    assert_string_equal(b.last.command_line, "prog");
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    few = limit;
+    for (size_t i = 0; i < ARRAY_SIZE(free_fds); i++)
+        free_fds[i] = fcntl(b.root_fd, F_DUPFD_CLOEXEC, 0);
+    for (size_t i = 0; i < ARRAY_SIZE(free_fds); i++)
+        (void)close(free_fds[i]);
+    few.rlim_cur = (rlim_t)free_fds[1] + 1; /* a process and one of its files */
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    probe_set_wants(b.probe, PROBE_WANTS_COMMAND_LINE);
+    bench_discover(&b);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_int_equal(b.n_asked, 1);
+    assert_int_equal(probe_statistics(b.probe)->n_no_descriptors, 1);
+    assert_int_equal(bench_process(&b, 100)->workload.i, 0);
+
+    /* It is asked about as soon as that works again. */
+    for (int i = 0; i < 8; i++)
+        bench_discover(&b);
+    assert_int_equal(b.n_asked, 2);
+    assert_string_equal(b.last.command_line, "prog");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -398,6 +437,7 @@ int main(void)
         cmocka_unit_test(test_discovery),
         cmocka_unit_test(test_known_stays),
         cmocka_unit_test(test_waits),
+        cmocka_unit_test(test_no_descriptors),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,6 +70,22 @@ static void test_identity_changes(void **state)
     assert_string_equal(bench_task(&b, 100, 100)->comm, "other");
 }
 
+/* A process whose cgroup cannot be read stays as it is. It is not taken to be in the root. */
+static void test_cgroup_is_unreadable(void **state)
+{
+    CLEANUP(bench_close) Bench b = bench_make();
+
+    put_process(&b, &(FakeTask){.pid = 100});
+    bench_start(&b, NULL);
+    bench_discover(&b);
+    assert_int_equal(b.n_asked, 1);
+    take_away(&b, "proc/100/cgroup");
+    put(&b, "proc/100/cgroup/x", "reading a directory fails");
+    discover_all(&b);
+    assert_int_equal(b.n_asked, 1);
+    assert_string_equal(bench_process(&b, 100)->unit, "app.service");
+}
+
 /* Whatever its PID, a process that was seen between fork and exec is known by its program at the next discovery. */
 static void test_met_before_exec(void **state)
 {
@@ -546,8 +562,9 @@ static void test_listed_when_somebody_began(void **state)
     assert_int_equal(b.world->n_processes, 2);
 }
 
-TEST_MAIN(NULL, NULL, test_asked_once, test_identity_changes, test_met_before_exec, test_long_before_exec,
-          test_wants, test_pid_is_reused, test_ignored_pid_is_reused, test_threads_come_and_go,
-          test_tid_is_reused, test_dismissed, test_process_numbers, test_hotplug, test_own_cpuset_changes,
-          test_cpus_change_before_a_new_probe, test_world_is_replaced, test_no_growth, test_newcomers,
-          test_born, test_lists_of_cpus_stay_open, test_listed_when_somebody_began)
+TEST_MAIN(NULL, NULL, test_asked_once, test_identity_changes, test_cgroup_is_unreadable, test_met_before_exec,
+          test_long_before_exec, test_wants, test_pid_is_reused, test_ignored_pid_is_reused,
+          test_threads_come_and_go, test_tid_is_reused, test_dismissed, test_process_numbers, test_hotplug,
+          test_own_cpuset_changes, test_cpus_change_before_a_new_probe, test_world_is_replaced,
+          test_no_growth, test_newcomers, test_born, test_lists_of_cpus_stay_open,
+          test_listed_when_somebody_began)
