@@ -246,7 +246,7 @@ int subject_decide(Probe *probe, Subject *subject, ProbeDecision *ret_decision, 
 /* threads.c: lists the threads of a process of the World, adds new ones and marks those that are gone. */
 int probe_threads_refresh(Probe *probe, World *world, size_t process, const Subject *subject);
 void probe_course_done(ThreadCourse *course);
-/* Rereads some of all threads, in turn. */
+/* Rereads the stat of some of all threads, in turn. */
 void probe_threads_validate(Probe *probe, World *world);
 /* Marks a process and its threads gone. */
 void probe_process_gone(World *world, Process *process);
@@ -278,5 +278,7 @@ TaskClass probe_task_class(uint32_t scheduling_policy);
 void probe_task_failed(Reader *reader, Task *task);
 /* Sets the eligibility, also while TASK_HANDS_UNKNOWN hides it. */
 void probe_task_set_hands(Reader *reader, Task *task, TaskHands hands);
+/* Rereads a thread's stat: marks it gone if it has ended or its TID is another thread's now, and updates its name. */
+void probe_thread_validate(Probe *probe, const World *world, Task *task);
 /* Opens the file of a thread that is read in every tick. Descriptor or -errno. */
 int probe_task_open(const Probe *probe, pid_t pid, pid_t tid);

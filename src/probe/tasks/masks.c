@@ -274,6 +274,10 @@ static void mask_changed(Probe *probe, World *world, Process *process, SeenProce
         probe_task_set_hands(reader, task, probe_mask_judge(probe, world, process, task));
     } else if (!is_kernels(probe, world, process, seen, now) &&
                !is_uncut(probe, world, process, task, before)) {
+        /* It may be the mask of another thread, under a reused TID. */
+        probe_thread_validate(probe, world, task);
+        if (task->gone)
+            return;
         probe_task_set_hands(reader, task, TASK_HANDS_REPINNED);
         process->yielded = true;
     }

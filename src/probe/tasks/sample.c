@@ -42,6 +42,21 @@ void probe_task_set_hands(Reader *reader, Task *task, TaskHands hands)
         task->hands = (uint8_t)hands;
 }
 
+void probe_thread_validate(Probe *probe, const World *world, Task *task)
+{
+    ProcStat stat;
+    int r = subject_look_up_stat(probe, world->processes[task->process.i].pid, task->tid, &stat);
+
+    if (probe_error_is_gone(r) || (r == 0 && stat.start_ticks != task->start_ticks)) {
+        task->gone = true;
+        probe->statistics.n_gone++;
+    } else if (r < 0) {
+        probe_task_failed(&probe->readers.slots[task->reader], task);
+    } else {
+        memcpy(task->comm, stat.comm, sizeof(task->comm));
+    }
+}
+
 int probe_task_open(const Probe *probe, pid_t pid, pid_t tid)
 {
     char path[64];

@@ -340,22 +340,6 @@ int probe_threads_refresh(Probe *probe, World *world, size_t process, const Subj
     return r;
 }
 
-/* Rereads a thread's stat: checks that it is still the same thread, and updates its name. */
-static void validate(Probe *probe, World *world, Task *task)
-{
-    ProcStat stat;
-    int r = subject_look_up_stat(probe, world->processes[task->process.i].pid, task->tid, &stat);
-
-    if (probe_error_is_gone(r) || (r == 0 && stat.start_ticks != task->start_ticks)) {
-        task->gone = true;
-        probe->statistics.n_gone++;
-    } else if (r < 0) {
-        probe_task_failed(&probe->readers.slots[task->reader], task);
-    } else {
-        memcpy(task->comm, stat.comm, sizeof(task->comm));
-    }
-}
-
 void probe_threads_validate(Probe *probe, World *world)
 {
     size_t n = MIN((world->n_tasks + DISCOVER_ROLL - 1) / DISCOVER_ROLL, (size_t)THREADS_PER_PASS);
@@ -365,7 +349,7 @@ void probe_threads_validate(Probe *probe, World *world)
 
         /* Every pass reads that of a first thread, as part of its process. */
         if (!task->gone && task->tid != world->processes[task->process.i].pid)
-            validate(probe, world, task);
+            probe_thread_validate(probe, world, task);
     }
     probe->thread_cursor = world->n_tasks > 0 ? (probe->thread_cursor + n) % world->n_tasks : 0;
 }

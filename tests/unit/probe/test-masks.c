@@ -96,6 +96,32 @@ static void test_repinned(void **state)
     assert_true(bench_process(&b, 100)->yielded);
 }
 
+/* Nobody has pinned a thread whose TID another one has by now. */
+static void test_tid_is_reused(void **state)
+{
+    CLEANUP(bench_close) Bench b = bench_make();
+    const pid_t n = 18, tid = 110; /* not one of those whose start times are reread next */
+    Task *task;
+
+    put_process(&b, &(FakeTask){.pid = 100, .n_threads = (unsigned)n});
+    for (pid_t i = 1; i < n; i++)
+        put_thread(&b, &(FakeTask){.pid = 100, .tid = 100 + i, .n_threads = (unsigned)n});
+    bench_start(&b, NULL);
+    bench_discover(&b);
+    b.world->groups[bench_process(&b, 100)->group.i].home = mask(&b, "0-1");
+    b.world->groups[bench_process(&b, 100)->group.i].home_nodes = mask(&b, "0");
+    task = bench_task(&b, 100, tid);
+    task->original = task->allowed;
+    task->allowed = mask(&b, "0-1");
+    put_thread(&b, &(FakeTask){.pid = 100, .tid = tid, .n_threads = (unsigned)n, .start = 7, .mask = "3"});
+    bench_discover(&b);
+    assert_false(bench_process(&b, 100)->yielded);
+    bench_discover(&b);
+    assert_int_equal(bench_task(&b, 100, tid)->start_ticks, 7);
+    assert_int_equal(bench_task(&b, 100, tid)->hands, TASK_HANDS_FOREIGN);
+    assert_null(bench_task(&b, 100, tid)->original);
+}
+
 /* Widening the mask by hand to the whole cpuset is a foreign pin as well. */
 static void test_repinned_wide(void **state)
 {
@@ -395,7 +421,7 @@ static void test_unreadable(void **state)
 }
 
 TEST_MAIN(NULL, NULL, test_foreign, test_newcomers, test_mask_after_cpuset_and_newcomers, test_repinned,
-          test_repinned_wide, test_reset_by_old_kernel, test_cpu_was_away, test_cpuset_changes,
-          test_mask_after_cpuset, test_mask_before_cpuset, test_denied_until_cpuset_changes,
-          test_cgroup_changes, test_cpus_change, test_inherited, test_inherited_by_child,
-          test_inherited_with_lent_cpu, test_inherited_from_a_node, test_unreadable)
+          test_tid_is_reused, test_repinned_wide, test_reset_by_old_kernel, test_cpu_was_away,
+          test_cpuset_changes, test_mask_after_cpuset, test_mask_before_cpuset,
+          test_denied_until_cpuset_changes, test_cgroup_changes, test_cpus_change, test_inherited,
+          test_inherited_by_child, test_inherited_with_lent_cpu, test_inherited_from_a_node, test_unreadable)
