@@ -87,6 +87,20 @@ static int read_file(int root_fd, const char *directory, const char *path, const
     return r;
 }
 
+void cgroup_leave_threaded(int root_fd, const char *directory, char *path)
+{
+    char name[PATH_MAX], type[32], *slash;
+
+    while ((slash = strrchr(path, '/'))) {
+        int r = snprintf(name, sizeof(name), "%s%s/cgroup.type", directory, path);
+
+        if (r < 0 || (size_t)r >= sizeof(name) || root_read(root_fd, name, type, sizeof(type)) < 0 ||
+            strcmp(type, "threaded\n") != 0)
+            return;
+        *slash = '\0';
+    }
+}
+
 int cgroup_cpuset(int root_fd, ProbeCgroupLayout layout, CpusetsV1 v1, const char *path, int *kept,
                   hwloc_bitmap_t ret)
 {
@@ -113,6 +127,8 @@ int cgroup_cpuset(int root_fd, ProbeCgroupLayout layout, CpusetsV1 v1, const cha
     /* In a cgroup namespace a path may lead out of what is mounted, "/../other". Then the root is asked. */
     if (strstr(up, "/../") || (len >= 3 && strcmp(up + len - 3, "/..") == 0))
         up[0] = '\0';
+    if (v1 == CPUSETS_V1_NONE)
+        cgroup_leave_threaded(root_fd, directory, up);
 
     for (;;) {
         char *slash;

@@ -23,8 +23,14 @@ void cgroup_unit(const char *path, CgroupUnit *ret);
 /* Detects what is mounted below sys/fs/cgroup. */
 ProbeCgroupLayout cgroup_layout(int root_fd);
 
+/* Cuts `path` below `directory` to the nearest group that is not threaded, and so holds whole processes. What a
+ * threaded one says holds for some threads only: libvirt has one for each virtual CPU, and one for the first thread
+ * and all others of the emulator, whose group the kernel shows for the process. */
+void cgroup_leave_threaded(int root_fd, const char *directory, char *path);
+
 /* Fills `ret` with the CPUs that the cpuset controller allows `path`, from the nearest directory upwards that
- * has a list. Returns 0, -ENOMEM, or -ENOENT when there is none (then every online CPU is allowed).
+ * has a list and, on version 2, is not threaded. Returns 0, -ENOMEM, or -ENOENT when there is none (then every
+ * online CPU is allowed).
  *
  * With `kept` that file stays open, is read first the next time, and is searched for again when it has no
  * list any more. *kept is -1 at first, and is to be closed. A nearer file that appears later is not seen. */

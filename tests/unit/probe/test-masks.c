@@ -183,6 +183,25 @@ static void test_cpu_was_away(void **state)
 }
 
 /* What the kernel makes of a mask when the cpuset or the online CPUs change is nobody's wish. */
+/* The first thread of a virtual machine is in a threaded cgroup of its own, which says nothing of the others. */
+static void test_threaded_cgroup(void **state)
+{
+    CLEANUP(bench_close) Bench b = bench_make();
+
+    put(&b, "sys/fs/cgroup/vm.scope/libvirt/cgroup.type", "domain threaded\n");
+    put(&b, "sys/fs/cgroup/vm.scope/libvirt/cpuset.cpus.effective", "0,2-3\n");
+    put(&b, "sys/fs/cgroup/vm.scope/libvirt/emulator/cgroup.type", "threaded\n");
+    put(&b, "sys/fs/cgroup/vm.scope/libvirt/emulator/cpuset.cpus.effective", "0\n");
+    put_process(&b,
+                &(FakeTask){.pid = 100, .n_threads = 2, .cgroup = "/vm.scope/libvirt/emulator", .mask = "0"});
+    put_thread(&b, &(FakeTask){.pid = 100, .tid = 101, .n_threads = 2, .mask = "0,2-3"});
+    bench_start(&b, NULL);
+    bench_discover(&b);
+    assert_list(bench_process(&b, 100)->cpuset, "0,2-3");
+    assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FOREIGN);
+    assert_int_equal(bench_task(&b, 100, 101)->hands, TASK_HANDS_FREE);
+}
+
 static void test_cpuset_changes(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
@@ -422,6 +441,6 @@ static void test_unreadable(void **state)
 
 TEST_MAIN(NULL, NULL, test_foreign, test_newcomers, test_mask_after_cpuset_and_newcomers, test_repinned,
           test_tid_is_reused, test_repinned_wide, test_reset_by_old_kernel, test_cpu_was_away,
-          test_cpuset_changes, test_mask_after_cpuset, test_mask_before_cpuset,
+          test_threaded_cgroup, test_cpuset_changes, test_mask_after_cpuset, test_mask_before_cpuset,
           test_denied_until_cpuset_changes, test_cgroup_changes, test_cpus_change, test_inherited,
           test_inherited_by_child, test_inherited_with_lent_cpu, test_inherited_from_a_node, test_unreadable)
