@@ -108,6 +108,18 @@ static int open_proc(Probe *probe)
     return 0;
 }
 
+bool probe_has_own_proc(int root_fd)
+{
+    char text[16];
+    ssize_t n = readlinkat(root_fd, "proc/self", text, sizeof(text) - 1);
+    int32_t pid;
+
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    return parse_i32(text, &pid) == 0 && pid == getpid();
+}
+
 int probe_new(const ProbeOptions *options, const ProbeCallbacks *callbacks, Probe **ret)
 {
     CLEANUP(probe_free_p) Probe *probe = calloc(1, sizeof(*probe));

@@ -124,6 +124,10 @@ typedef struct ProbeStatistics {
     uint64_t memory_cpu_nsec;  /* CPU time of these reads, in other threads */
 } ProbeStatistics;
 
+/* Whether /proc below `root_fd` is that of this process's PID namespace. Otherwise its PIDs mean other processes, no
+ * system call may be made with them, and there can be no live probe. */
+bool probe_has_own_proc(int root_fd);
+
 int probe_new(const ProbeOptions *options, const ProbeCallbacks *callbacks, Probe **ret);
 Probe *probe_free(Probe *probe);
 DEFINE_CLEANUP(Probe *, probe_free)

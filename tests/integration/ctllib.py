@@ -11,9 +11,9 @@ import unittest
 from lib import CTL, DEADLINE_SEC
 
 
-def run(*args: str, env: dict | None = None, **kwargs) -> subprocess.CompletedProcess:
+def run(*args: str, env: dict | None = None, wrap=(), **kwargs) -> subprocess.CompletedProcess:
     """Runs numaplacectl with these arguments; standard output and standard error are text."""
-    return subprocess.run([CTL, *args], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE_SEC,
+    return subprocess.run([*wrap, CTL, *args], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE_SEC,
                           env={**os.environ, **(env or {})}, check=False, **kwargs)
 
 

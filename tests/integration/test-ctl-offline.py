@@ -17,7 +17,7 @@ import unittest
 
 import ctllib
 import terminal
-from lib import CTL, DEADLINE_SEC, SOURCE
+from lib import CTL, DEADLINE_SEC, SOURCE, need_program, need_root
 
 TOPO = SOURCE / "tests/fixtures/topo"
 
@@ -79,6 +79,13 @@ class Usage(ctllib.CtlTest):
     def test_socket_that_cannot_be(self):
         self.fails(f"--socket=/{'x' * 107}", "status", code=1, says="at most 107 bytes")
         self.fails(f"--socket=/{'x' * 106}", "status", code=3, says="Is numaplaced running?")
+
+    def test_foreign_proc(self):
+        """Masks of PIDs that mean other processes, or none, are no reason to call a busy process idle."""
+        need_root()
+        need_program("unshare")
+        self.fails("diagnose", str(os.getpid()), code=1, says="/proc shows another PID namespace",
+                   wrap=["unshare", "--pid", "--fork", "--kill-child"])
 
     def test_usage_error_is_printable(self):
         self.fails("\033[31m\n", code=2, says="\\x1b[31m\\n is not a verb")

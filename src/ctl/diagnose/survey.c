@@ -327,7 +327,11 @@ CtlExit survey_make(const SurveyTarget *target, uint32_t seconds, Survey *ret)
         r = look(&w, seconds, &ret->bandwidth);
     if (r == 0)
         r = collect(&w, ret);
-    if (r < 0)
+    if (r == -EREMOTE)
+        code = ctl_fail(CTL_EXIT_FAILURE,
+                        "/proc shows another PID namespace, or nothing: expected this process's "
+                        "own, as after mount -t proc proc /proc");
+    else if (r < 0)
         code = r == -ENOMEM ? ctl_fail_oom()
                             : ctl_fail(CTL_EXIT_FAILURE, "cannot read processes: %s", strerror(-r));
     else if (ret->n_findings == 0)

@@ -126,6 +126,8 @@ int watch_init(Watch *w)
     w->root_fd = root_open("/");
     if (w->root_fd < 0)
         return w->root_fd;
+    if (!probe_has_own_proc(w->root_fd))
+        return -EREMOTE;
     options.root_fd = w->root_fd;
     w->busy = calloc(w->topology->cpu_limit, sizeof(*w->busy));
     if (!w->busy)

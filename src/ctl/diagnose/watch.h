@@ -37,7 +37,8 @@ typedef struct Watch {
 } Watch;
 
 /* Starts to observe the processes that `target` names. w->target and w->topology are set, w->root_fd is -1,
- * all else is zeroed. Returns 0 or -errno; watch_done() must be called in any case. */
+ * all else is zeroed. Returns 0 or -errno, -EREMOTE where /proc is not that of this process's PID namespace;
+ * watch_done() must be called in any case. */
 int watch_init(Watch *w);
 void watch_done(Watch *w);
 

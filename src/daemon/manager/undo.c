@@ -77,20 +77,6 @@ static bool is_journal_name(const char *name)
                                             parse_u32(name + strlen("journal-"), &number) == 0);
 }
 
-/* Whether /proc below `root_fd` is that of this process's namespace. Otherwise its PIDs mean other processes,
- * and no system call may be made with them. */
-static bool has_own_proc(int root_fd)
-{
-    char text[16];
-    ssize_t n = readlinkat(root_fd, "proc/self", text, sizeof(text) - 1);
-    int32_t pid;
-
-    if (n <= 0)
-        return false;
-    text[n] = '\0';
-    return parse_i32(text, &pid) == 0 && pid == getpid();
-}
-
 Manager *manager_alloc(const ManagerOptions *options, Log *log)
 {
     Manager *manager = calloc(1, sizeof(*manager));
@@ -111,7 +97,7 @@ int manager_open_root(Manager *manager)
     if (manager->root_fd < 0)
         return log_failure(manager->root_fd, manager->log, NULL, "cannot open the root directory %s: %s",
                            manager->options.root, strerror(-manager->root_fd));
-    if (strcmp(manager->options.root, "/") == 0 && !has_own_proc(manager->root_fd))
+    if (strcmp(manager->options.root, "/") == 0 && !probe_has_own_proc(manager->root_fd))
         return log_failure(
             -EINVAL, manager->log, NULL,
             "/proc shows another PID namespace, or nothing: expected this process's own, as after mount -t "
