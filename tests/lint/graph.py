@@ -19,7 +19,6 @@ CIRCLE_MAX = 2
 UNREACHED = {
     "src/daemon/config.c": 1,
     "src/plan/pack/cost.c": 1,
-    "src/probe/hints/rings.c": 1,
     "src/sim/result.c": 1,
     "src/sim/scenario/scenario.c": 1,
     "src/world/touches.c": 2,

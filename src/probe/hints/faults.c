@@ -33,6 +33,8 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#define CGROUP_ROOT "sys/fs/cgroup"
+
 /* A process that grows by more between two rounds is taken to touch memory for the first time. */
 #define GROWTH_PAGES 512U
 #define GROWTH_SHARE 64U
@@ -65,6 +67,7 @@ typedef struct HintFaults {
     EvidenceTarget target;
     EvidenceMachine machine;
     int proc_fd, cgroup_fd;
+    char *cgroup; /* to which cgroup_fd belongs; NULL: not known */
     HintRings *rings;
     pid_t *tids;
     size_t tids_capacity;
@@ -123,30 +126,57 @@ static void end(void *context)
     (void)hint_rings_free(faults->rings);
     close_p(&faults->proc_fd);
     close_p(&faults->cgroup_fd);
+    free(faults->cgroup);
     free(faults->tids);
     free(faults);
+}
+
+/* Its control group, or the nearest one above that has all its threads; NULL when it cannot be read. */
+static char *read_cgroup(const HintFaults *faults)
+{
+    CLEANUP_FREE char *text = malloc(CGROUP_TEXT_SIZE);
+    CgroupPaths paths;
+    char *path;
+
+    if (!text || root_read(faults->proc_fd, "cgroup", text, CGROUP_TEXT_SIZE) < 0 ||
+        cgroup_parse(text, &paths) < 0)
+        return NULL;
+    path = strdup(paths.main);
+    if (path)
+        cgroup_leave_threaded(faults->target.root_fd, CGROUP_ROOT, path);
+    return path;
 }
 
 /* Opens the directory of its control group. -1 if that is the root or cannot be opened: rings of CPUs, if
  * needed, then see the whole machine. */
 static int open_cgroup(const HintFaults *faults)
 {
-    CLEANUP_FREE char *text = malloc(CGROUP_TEXT_SIZE), *path = NULL;
-    CgroupPaths paths;
+    CLEANUP_FREE char *path = NULL;
 
-    if (!text || root_read(faults->proc_fd, "cgroup", text, CGROUP_TEXT_SIZE) < 0 ||
-        cgroup_parse(text, &paths) < 0 || strcmp(paths.main, "/") == 0 ||
-        asprintf(&path, "sys/fs/cgroup%s", paths.main) < 0)
+    if (!faults->cgroup || strcmp(faults->cgroup, "/") == 0 || !*faults->cgroup ||
+        asprintf(&path, CGROUP_ROOT "%s", faults->cgroup) < 0)
         return -1;
     return openat(faults->target.root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-static int get_ready(HintFaults *faults)
+/* Takes `cgroup`. */
+static int make_rings(HintFaults *faults, char *cgroup)
 {
     HintRingsOptions options = {
         .n_cpus = faults->target.topology->cpu_limit,
         .exclude_kernel = faults->machine.exclude_kernel,
     };
+
+    faults->rings = hint_rings_free(faults->rings);
+    close_p(&faults->cgroup_fd);
+    free(faults->cgroup);
+    faults->cgroup = cgroup;
+    faults->cgroup_fd = options.cgroup_fd = open_cgroup(faults);
+    return hint_rings_new(&options, &faults->rings);
+}
+
+static int get_ready(HintFaults *faults)
+{
     int r;
 
     faults->proc_fd = evidence_open_process(&faults->target);
@@ -157,8 +187,7 @@ static int get_ready(HintFaults *faults)
         if (r != 0)
             return r < 0 ? r : EVIDENCE_E_TRACKED;
     }
-    faults->cgroup_fd = options.cgroup_fd = open_cgroup(faults);
-    return hint_rings_new(&options, &faults->rings);
+    return make_rings(faults, read_cgroup(faults));
 }
 
 static int begin(const EvidenceTarget *target, const EvidenceMachine *machine, void **ret_context)
@@ -318,6 +347,22 @@ static int watch(HintFaults *faults, const Touches *touches)
     return faults->n_suspicious >= SUSPICIOUS_MAX ? EVIDENCE_E_TRACKED : 0;
 }
 
+/* Rings of a control group see nothing of a process that has left it. */
+static int follow(HintFaults *faults, size_t n_tids)
+{
+    if (hint_rings_scope(faults->rings) == HINT_RINGS_CGROUP) {
+        CLEANUP_FREE char *cgroup = read_cgroup(faults);
+
+        if (cgroup && strcmp(cgroup, faults->cgroup) != 0) {
+            int r = make_rings(faults, TAKE_PTR(cgroup));
+
+            if (r < 0)
+                return r;
+        }
+    }
+    return hint_rings_follow(faults->rings, faults->tids, n_tids);
+}
+
 /* All of a round up to protecting again. */
 static int count(HintFaults *faults, const EvidenceNow *now, EvidenceFinds *finds, EvidenceRound *round)
 {
@@ -339,7 +384,7 @@ static int count(HintFaults *faults, const EvidenceNow *now, EvidenceFinds *find
                                 &faults->tids_capacity, &n_tids);
     if (r != 0)
         return r;
-    r = hint_rings_follow(faults->rings, faults->tids, n_tids);
+    r = follow(faults, n_tids);
     if (r < 0 && hint_rings_n(faults->rings) == 0)
         return r;
     r = touches_gather(touches);

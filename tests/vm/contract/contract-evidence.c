@@ -10,6 +10,7 @@
 #include "memory.h"
 #include "probe/hints/rings.h"
 #include "team.h"
+#include "threads.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -382,6 +383,66 @@ static void test_rings_of_a_group(void **state)
     assert_int_equal(heard.n_others, 0);
 }
 
+/* With the first thread, one more than have a ring each. */
+#define CROWD HINT_RINGS_THREADS
+
+#define CROWD_BYTES ((size_t)64 << 10)
+
+static void crowd_member(void *userdata, unsigned index)
+{
+    volatile char *p = (volatile char *)userdata + index * CROWD_BYTES;
+
+    for (;; nap())
+        for (size_t i = 0; i < CROWD_BYTES; i += 4096)
+            p[i]++;
+}
+
+static void crowd_main(void *userdata)
+{
+    threads_run(CROWD, crowd_member, userdata);
+}
+
+static bool is_crowd(void *userdata)
+{
+    TaskStat stat;
+
+    return task_stat(*(const pid_t *)userdata, &stat) && stat.threads > CROWD;
+}
+
+static bool is_heard(void *userdata)
+{
+    EvidenceNow now = {.now_usec = time_now_usec(), .period_usec = 100000, .cpu_permille = 2000};
+    EvidenceRound round;
+
+    nap();
+    assert_int_equal(evidence_round(userdata, &now, &round), 0);
+    return round.n_samples > 0;
+}
+
+/* Rings of CPUs follow a process to another group. */
+static void test_moves_to_another_group(void **state)
+{
+    CLEANUP(evidence_end_p) EvidenceSession *session = NULL;
+    EvidenceTarget target;
+    pid_t pid;
+
+    need_write();
+    groups_begin();
+    if (machine.topology->cpu_limit * HINT_RINGS_PER_CPU > CROWD)
+        contract_skip("too many CPUs");
+    group_make("before");
+    group_make("after");
+    pid = child_start(crowd_main, shared_alloc(CROWD * CROWD_BYTES));
+    assert_true(eventually(is_crowd, &pid));
+    assert_int_equal(group_join("before", pid), 0);
+    target = machine_target(pid);
+    assert_int_equal(evidence_begin(&machine.evidence, EVIDENCE_WRITE, &target, &session), 0);
+    assert_true(eventually(is_heard, session));
+    assert_int_equal(group_join("after", pid), 0);
+    (void)is_heard(session); /* what the earlier rings have recorded */
+    assert_true(eventually(is_heard, session));
+}
+
 /*
  * The kernel's own
  */
@@ -487,6 +548,7 @@ int main(void)
         cmocka_unit_test_teardown(test_gone, children_teardown),
         cmocka_unit_test_teardown(test_rings_of_cpus, children_teardown),
         cmocka_unit_test_teardown(test_rings_of_a_group, groups_teardown),
+        cmocka_unit_test_teardown(test_moves_to_another_group, groups_teardown),
         cmocka_unit_test_setup_teardown(test_kernel, balancing_setup, balanced_teardown),
     };
 

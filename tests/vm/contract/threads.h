@@ -3,7 +3,7 @@
 
 /* Threads of a child that all do the same. */
 
-#define THREADS_MAX 8U
+#define THREADS_MAX 64U
 
 /* Starts `n` threads, at most THREADS_MAX, which run `body` with their number, and waits for ever. For the
  * body of child_start(). The child exits with status 1 when there are more threads or they cannot be started. */
