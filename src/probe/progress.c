@@ -35,6 +35,13 @@ static int open_event(uint32_t type, uint64_t config, pid_t tid, int leader_fd)
     return fd < 0 ? -errno : (int)fd;
 }
 
+static void close_count(Count *count)
+{
+    close_p(&count->misses_fd);
+    close_p(&count->instructions_fd);
+    close_p(&count->cycles_fd);
+}
+
 static int open_count(const ProgressEvents *events, pid_t tid, Count *ret)
 {
     ret->cycles_fd = open_event(events->type, events->cycles, tid, -1);
@@ -46,6 +53,13 @@ static int open_count(const ProgressEvents *events, pid_t tid, Count *ret)
         return ret->instructions_fd;
     }
     ret->misses_fd = open_event(events->type, events->misses, tid, ret->cycles_fd);
+    /* For lack of a descriptor; all else says that misses cannot be counted. */
+    if (ret->misses_fd == -EMFILE || ret->misses_fd == -ENFILE) {
+        int r = ret->misses_fd;
+
+        close_count(ret);
+        return r;
+    }
     if (ret->misses_fd < 0)
         ret->misses_fd = -1;
     return 0;
@@ -124,11 +138,8 @@ Progress *progress_free(Progress *progress)
 {
     if (!progress)
         return NULL;
-    for (size_t i = 0; i < progress->n; i++) {
-        close_p(&progress->counts[i].misses_fd);
-        close_p(&progress->counts[i].instructions_fd);
-        close_p(&progress->counts[i].cycles_fd);
-    }
+    for (size_t i = 0; i < progress->n; i++)
+        close_count(&progress->counts[i]);
     free(progress);
     return NULL;
 }

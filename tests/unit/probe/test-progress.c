@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <linux/perf_event.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define N_PAGES 200U
@@ -99,6 +100,31 @@ static void test_no_misses(void **state)
     assert_int_equal(counts.misses, 0);
 }
 
+/* That there are too few descriptors says nothing of what the processor counts. */
+static void test_no_descriptors(void **state)
+{
+    CLEANUP(progress_free_p) Progress *progress = NULL;
+    const pid_t self = getpid();
+    size_t before = n_open();
+    struct rlimit limit, two;
+    int fds[2], r = progress_begin(&faults, &self, 1, &progress);
+
+    if (r == -EACCES || r == -EPERM || r == -ENOSYS)
+        skip();
+    progress = progress_free(progress);
+    assert_int_equal(pipe(fds), 0); /* the two lowest free ones */
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    two = limit;
+    two.rlim_cur = (rlim_t)fds[1] + 1;
+    (void)close(fds[0]);
+    (void)close(fds[1]);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &two), 0);
+    r = progress_begin(&faults, &self, 1, &progress);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_int_equal(r, -EMFILE);
+    assert_int_equal(n_open(), before);
+}
+
 static void test_why_not(void **state)
 {
     static const ProgressEvents none = {.type = PERF_TYPE_SOFTWARE, .instructions = 9999, .cycles = 9999};
@@ -119,4 +145,4 @@ static void test_why_not(void **state)
     assert_int_equal(n_open(), before);
 }
 
-TEST_MAIN(NULL, NULL, test_counts, test_no_misses, test_why_not)
+TEST_MAIN(NULL, NULL, test_counts, test_no_misses, test_no_descriptors, test_why_not)
