@@ -119,6 +119,7 @@ struct Probe {
     int loadavg_fd; /* read ten times a second; -errno: there is none */
     int online_fd;  /* lists of CPUs, read up to three times in each discovery; as above */
     int isolated_fd;
+    int memory_nodes_fd; /* a list of nodes; as above */
     DIR *proc;
     uint64_t page_bytes;
     uint64_t tick_nsec; /* step of utime and stime */
@@ -130,6 +131,7 @@ struct Probe {
     hwloc_bitmap_t known_online;     /* as at the last probe_topology_changed() */
     hwloc_bitmap_t been_away;        /* CPUs that were ever offline since the start */
     hwloc_bitmap_t known_own;
+    hwloc_bitmap_t known_memory_nodes; /* numbers of nodes with memory, likewise */
     uint64_t own_nsec; /* CPU time of the sampling thread at the last sample; 0: none yet */
 
     CpusetCache *cpusets;

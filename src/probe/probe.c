@@ -80,8 +80,8 @@ static uint32_t descriptor_limit(const ProbeOptions *options)
 static int allocate(Probe *probe)
 {
     hwloc_bitmap_t *bitmaps[] = {
-        &probe->reserved,  &probe->online,    &probe->isolated, &probe->known_online,
-        &probe->been_away, &probe->known_own, &probe->mask,     &probe->scratch,
+        &probe->reserved,  &probe->online, &probe->isolated, &probe->known_online,       &probe->been_away,
+        &probe->known_own, &probe->mask,   &probe->scratch,  &probe->known_memory_nodes,
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(bitmaps); i++) {
@@ -131,7 +131,7 @@ int probe_new(const ProbeOptions *options, const ProbeCallbacks *callbacks, Prob
     probe->options = *options;
     probe->callbacks = *callbacks;
     probe->cpus.stat_fd = probe->cpus.schedstat_fd = probe->loadavg_fd = -1;
-    probe->online_fd = probe->isolated_fd = probe->own_cgroup_fd = -1;
+    probe->online_fd = probe->isolated_fd = probe->memory_nodes_fd = probe->own_cgroup_fd = -1;
     probe->balances_fd = probe->pressure_fd = -1;
     for (size_t i = 0; i < NODE_FILES; i++)
         probe->node_fds[i] = -1;
@@ -154,6 +154,7 @@ int probe_new(const ProbeOptions *options, const ProbeCallbacks *callbacks, Prob
     probe->loadavg_fd = root_open_file(options->root_fd, "proc/loadavg");
     probe->online_fd = root_open_file(options->root_fd, "sys/devices/system/cpu/online");
     probe->isolated_fd = root_open_file(options->root_fd, "sys/devices/system/cpu/isolated");
+    probe->memory_nodes_fd = root_open_file(options->root_fd, "sys/devices/system/node/has_memory");
     detect(probe);
     (void)probe_topology_changed(probe); /* makes the present state the known one */
     probe->online_read = false;
@@ -177,6 +178,7 @@ Probe *probe_free(Probe *probe)
     hwloc_bitmap_free(probe->known_online);
     hwloc_bitmap_free(probe->been_away);
     hwloc_bitmap_free(probe->known_own);
+    hwloc_bitmap_free(probe->known_memory_nodes);
     hwloc_bitmap_free(probe->mask);
     hwloc_bitmap_free(probe->scratch);
     free(probe->mask_words);
@@ -195,6 +197,7 @@ Probe *probe_free(Probe *probe)
     close_p(&probe->loadavg_fd);
     close_p(&probe->online_fd);
     close_p(&probe->isolated_fd);
+    close_p(&probe->memory_nodes_fd);
     if (probe->proc)
         (void)closedir(probe->proc);
     free(probe);
@@ -297,7 +300,8 @@ int probe_topology_adopt(Probe *probe, const Probe *before)
 {
     if (hwloc_bitmap_copy(probe->known_online, before->known_online) < 0 ||
         hwloc_bitmap_copy(probe->been_away, before->been_away) < 0 ||
-        hwloc_bitmap_copy(probe->known_own, before->known_own) < 0)
+        hwloc_bitmap_copy(probe->known_own, before->known_own) < 0 ||
+        hwloc_bitmap_copy(probe->known_memory_nodes, before->known_memory_nodes) < 0)
         return -ENOMEM;
     return 0;
 }

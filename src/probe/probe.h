@@ -209,8 +209,8 @@ int probe_sample(Probe *probe, World *world, uint64_t now_usec);
 int probe_look(Probe *probe, pid_t pid, unsigned wants,
                int (*look_at)(void *userdata, const ProbeSubject *subject), void *userdata);
 
-/* Whether the online CPUs or this process's cpuset changed since the last call, so that the topology must be
- * reloaded. */
+/* Whether the online CPUs, the nodes that have memory, or this process's cpuset changed since the last call, so that
+ * the topology must be reloaded. */
 bool probe_topology_changed(Probe *probe);
 
 /* Takes over from `before`, which `probe` is to replace, what the next probe_topology_changed() compares

@@ -320,13 +320,13 @@ int manager_reload_topology(Manager *manager)
 
     if (r < 0) {
         log_warning(manager->log, NUMAPLACE_MESSAGE_TOPOLOGY_CHANGED,
-                    "the CPUs of this machine changed, but it cannot be read again: %s; keeping the previous "
-                    "topology",
+                    "the CPUs or nodes of this machine changed, but it cannot be read again: %s; keeping the "
+                    "previous topology",
                     error ? error : strerror(-r));
         return r == -ENOMEM ? r : 0;
     }
     log_notice(manager->log, NUMAPLACE_MESSAGE_TOPOLOGY_CHANGED,
-               "the CPUs of this machine changed: %" PRIu32 " %s in %" PRIu32
+               "the CPUs or nodes of this machine changed: %" PRIu32 " %s in %" PRIu32
                " %s now; placing everything again",
                topology->n_cpus, human_noun(topology->n_cpus, "CPU", "CPUs"), topology->n_nodes,
                human_noun(topology->n_nodes, "node", "nodes"));

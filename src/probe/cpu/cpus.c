@@ -152,6 +152,12 @@ bool probe_topology_changed(Probe *probe)
             (void)hwloc_bitmap_set(probe->been_away, (unsigned)i);
     (void)hwloc_bitmap_copy(probe->known_online, probe->scratch);
 
+    /* A node without CPUs comes and goes by its memory alone. */
+    if (root_pread_list(probe->memory_nodes_fd, probe->scratch) == 0) {
+        changed = changed || !hwloc_bitmap_isequal(probe->scratch, probe->known_memory_nodes);
+        (void)hwloc_bitmap_copy(probe->known_memory_nodes, probe->scratch);
+    }
+
     if (hwloc_bitmap_copy(probe->scratch, probe->known_own) < 0)
         return changed;
     read_own(probe, probe->scratch);

@@ -330,6 +330,21 @@ static void test_hotplug(void **state)
     assert_true(b.world->cpus[1].usable);
 }
 
+/* A node that has only memory. */
+static void test_memory_comes_and_goes(void **state)
+{
+    CLEANUP(bench_close) Bench b = bench_make();
+
+    put(&b, "sys/devices/system/node/has_memory", "0-1\n");
+    bench_start(&b, NULL);
+    assert_false(probe_topology_changed(b.probe));
+    put(&b, "sys/devices/system/node/has_memory", "0-2\n");
+    assert_true(probe_topology_changed(b.probe));
+    assert_false(probe_topology_changed(b.probe));
+    put(&b, "sys/devices/system/node/has_memory", "0-1\n");
+    assert_true(probe_topology_changed(b.probe));
+}
+
 static void test_own_cpuset_changes(void **state)
 {
     CLEANUP(bench_close) Bench b = bench_make();
@@ -565,6 +580,6 @@ static void test_listed_when_somebody_began(void **state)
 TEST_MAIN(NULL, NULL, test_asked_once, test_identity_changes, test_cgroup_is_unreadable, test_met_before_exec,
           test_long_before_exec, test_wants, test_pid_is_reused, test_ignored_pid_is_reused,
           test_threads_come_and_go, test_tid_is_reused, test_dismissed, test_process_numbers, test_hotplug,
-          test_own_cpuset_changes, test_cpus_change_before_a_new_probe, test_world_is_replaced,
-          test_no_growth, test_newcomers, test_born, test_lists_of_cpus_stay_open,
+          test_memory_comes_and_goes, test_own_cpuset_changes, test_cpus_change_before_a_new_probe,
+          test_world_is_replaced, test_no_growth, test_newcomers, test_born, test_lists_of_cpus_stay_open,
           test_listed_when_somebody_began)
