@@ -184,9 +184,20 @@ static int list_threads(Probe *probe, const Subject *subject)
     return probe_list_numbers(dir, &probe->tids, &probe->tids_capacity, &probe->n_tids);
 }
 
+/* Whether a thread that was not listed has ended. If the one where a listing was to go on ends, the kernel counts its
+ * way from the first thread instead, and so leaves out as many others as have ended meanwhile. */
+static bool has_left(const Subject *subject, pid_t tid)
+{
+    char path[32];
+
+    (void)snprintf(path, sizeof(path), "task/%d", (int)tid);
+    return !root_has(subject->fd, path);
+}
+
 /* Marks threads in the World gone that are not listed any more, and leaves in `tids` those that are not in
  * the World yet. Returns the number of the latter. */
-static size_t match_threads(Probe *probe, World *world, size_t process, pid_t *tids, size_t n_tids)
+static size_t match_threads(Probe *probe, World *world, size_t process, const Subject *subject, pid_t *tids,
+                            size_t n_tids)
 {
     size_t n, first = world_process_tasks(world, &world->processes[process], &n), n_new = 0, t = 0;
 
@@ -197,7 +208,7 @@ static size_t match_threads(Probe *probe, World *world, size_t process, pid_t *t
             tids[n_new++] = tids[t++];
         if (t < n_tids && tids[t] == task->tid) {
             t++;
-        } else if (!task->gone) {
+        } else if (!task->gone && has_left(subject, task->tid)) {
             task->gone = true;
             probe->statistics.n_gone++;
         }
@@ -279,7 +290,7 @@ static int course_step(Probe *probe, World *world, size_t process)
     (void)closedir(course->dir);
     course->dir = NULL;
     sort_numbers(course->tids, course->n_tids);
-    course->n_tids = match_threads(probe, world, process, course->tids, course->n_tids);
+    course->n_tids = match_threads(probe, world, process, &course->subject, course->tids, course->n_tids);
     if (course->n_tids == 0)
         probe_course_done(course);
     return 0;
@@ -334,7 +345,7 @@ int probe_threads_refresh(Probe *probe, World *world, size_t process, const Subj
         return 0;
     }
 
-    probe->n_tids = match_threads(probe, world, process, probe->tids, probe->n_tids);
+    probe->n_tids = match_threads(probe, world, process, subject, probe->tids, probe->n_tids);
     for (size_t i = 0; i < probe->n_tids && r == 0; i++)
         r = add_thread(probe, world, process, subject, probe->tids[i]);
     return r;

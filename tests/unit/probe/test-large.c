@@ -4,6 +4,9 @@
 
 #include "probe-test.h"
 
+#include <pthread.h>
+#include <semaphore.h>
+
 #define BATCH     16U
 #define N_THREADS 50U
 
@@ -190,5 +193,102 @@ static void test_masks(void **state)
     assert_int_equal(bench_task(&b, 100, 148)->hands, TASK_HANDS_REPINNED);
 }
 
+/*
+ * Threads of this process
+ */
+
+#define N_LIVE 1500U /* more than the C library lists at a time */
+#define N_STAY 100U
+#define SLOWLY 256U
+#define STACK  ((size_t)256 << 10)
+
+typedef struct Live {
+    pthread_t thread;
+    pid_t tid;
+    sem_t begun, end;
+} Live;
+
+static void *live_main(void *userdata)
+{
+    Live *live = userdata;
+
+    live->tid = gettid();
+    (void)sem_post(&live->begun);
+    while (sem_wait(&live->end) < 0)
+        ;
+    return NULL;
+}
+
+/* Returns how many could be started. */
+static size_t live_start(Live *live)
+{
+    pthread_attr_t attr;
+    size_t n = 0;
+
+    assert_int_equal(pthread_attr_init(&attr), 0);
+    assert_int_equal(pthread_attr_setstacksize(&attr, STACK), 0);
+    for (; n < N_LIVE; n++) {
+        assert_int_equal(sem_init(&live[n].begun, 0, 0), 0);
+        assert_int_equal(sem_init(&live[n].end, 0, 0), 0);
+        if (pthread_create(&live[n].thread, &attr, live_main, &live[n]) != 0)
+            break;
+        while (sem_wait(&live[n].begun) < 0)
+            ;
+    }
+    (void)pthread_attr_destroy(&attr);
+    return n;
+}
+
+static void live_end(Live *live, size_t first, size_t n)
+{
+    for (size_t i = first; i < n; i++)
+        (void)sem_post(&live[i].end);
+    for (size_t i = first; i < n; i++)
+        (void)pthread_join(live[i].thread, NULL);
+}
+
+static void finish(Bench *b)
+{
+    while (probe_unfinished(b->probe))
+        assert_int_equal(probe_go_on(b->probe, b->world), 0);
+}
+
+/* While threads are listed most end, among them the one where the listing was to go on. The others stay. */
+static void test_end_while_listed(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = root_open("/")};
+    CLEANUP_FREE Live *live = calloc(N_LIVE, sizeof(*live));
+    const pid_t self = getpid();
+    size_t n;
+
+    assert_non_null(live);
+    n = live_start(live);
+    if (n < N_LIVE) {
+        live_end(live, 0, n);
+        skip();
+    }
+    bench_start(&b, &(ProbeOptions){.live = true, .batch = SLOWLY});
+    b.decision = PROBE_DECISION_IGNORE;
+    b.except = self;
+    b.except_decision = PROBE_DECISION_TAKE;
+    bench_discover(&b);
+    finish(&b);
+    for (size_t i = N_LIVE - N_STAY; i < N_LIVE; i++)
+        bench_task(&b, self, live[i].tid)->original = bench_task(&b, self, live[i].tid)->allowed;
+
+    live_end(live, 0, 1);
+    for (unsigned i = 0; i < 8 && !probe_unfinished(b.probe); i++)
+        bench_discover(&b);
+    assert_true(probe_unfinished(b.probe));
+    assert_int_equal(probe_go_on(b.probe, b.world), 0);
+    live_end(live, 1, N_LIVE - N_STAY);
+    finish(&b);
+    for (size_t i = N_LIVE - N_STAY; i < N_LIVE; i++) {
+        assert_false(bench_task(&b, self, live[i].tid)->gone);
+        assert_non_null(bench_task(&b, self, live[i].tid)->original);
+    }
+    live_end(live, N_LIVE - N_STAY, N_LIVE);
+}
+
 TEST_MAIN(NULL, NULL, test_discovery, test_change_between, test_end_between, test_two, test_limit,
-          test_sampling, test_sampling_unkept, test_masks)
+          test_sampling, test_sampling_unkept, test_masks, test_end_while_listed)
