@@ -76,6 +76,9 @@ static bool is_bound(const char *policy)
 {
     size_t len = strcspn(policy, " ");
 
+    /* "prefer (many)=balancing:0-1", since Linux 6.10. */
+    if (strncmp(policy + len, " (", 2) == 0)
+        len += 1 + strcspn(policy + len + 1, " ");
     return !(len == 7 && strncmp(policy, "default", len) == 0) && !memmem(policy, len, "balancing", 9);
 }
 

@@ -73,6 +73,11 @@ static void test_describe(void **state)
     assert_false(regions.list[3].bound);
     assert_int_equal(regions.list[3].resident_bytes, 0);
 
+    assert_int_equal(region_maps_describe(&regions, "4000000 prefer (many):0-1"), 0);
+    assert_true(regions.list[3].bound);
+    assert_int_equal(region_maps_describe(&regions, "4000000 prefer (many)=balancing:0-1"), 0);
+    assert_false(regions.list[3].bound);
+
     /* "local" is a chosen policy, too; only "default" is none. */
     assert_int_equal(region_maps_describe(&regions, "1000000 local"), 0);
     assert_true(regions.list[0].bound);
