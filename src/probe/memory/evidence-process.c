@@ -16,7 +16,7 @@ int evidence_look(const EvidenceTarget *target, int proc_fd, uint64_t *ret_rss_p
 
     if (r < 0)
         return probe_error_is_gone(r) ? EVIDENCE_E_GONE : r;
-    if (stat.start_ticks != target->start_ticks || stat.state == 'Z' || stat.state == 'X')
+    if (stat.start_ticks != target->start_ticks || probe_has_ended(&stat))
         return EVIDENCE_E_GONE;
     *ret_rss_pages = stat.rss_pages;
     return 0;

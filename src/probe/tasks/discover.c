@@ -27,15 +27,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool has_ended(const ProcStat *stat)
-{
-    return stat->state == 'Z' || stat->state == 'X';
-}
-
 static bool is_gone_state(const ProcStat *stat)
 {
-    /* The first thread of a process may have ended before the others. */
-    return has_ended(stat) && stat->num_threads <= 1;
+    return probe_has_ended(stat) && stat->num_threads <= 1;
 }
 
 /* A process is first met right after fork(2), and may take this long to call exec(2) and become another program. */
@@ -247,6 +241,34 @@ static void note_hanging(Probe *probe, const Subject *subject, SeenProcess *seen
     seen->hangs |= r == -ETIMEDOUT;
 }
 
+static int refresh_cpuset(Probe *probe, World *world, Process *process, SeenProcess *seen)
+{
+    CpuMask cpuset;
+    int r = probe_cpuset(probe, world, seen->cpuset_path, &cpuset);
+
+    if (r == 0)
+        seen->cpuset_changed |= probe_cpuset_put(probe, world, process, cpuset);
+    return r;
+}
+
+/* Whether what was decided about a process holds, because its first thread has ended: its files then show no program
+ * and no command line any more, and on version 1 no cgroup. */
+static bool is_kept(const Probe *probe, const Subject *subject, const Process *process,
+                    const SeenProcess *old)
+{
+    return probe_has_ended(&subject->stat) && process->workload.i >= 0 &&
+           old->decision == PROBE_DECISION_TAKE && !is_refused(probe, subject);
+}
+
+/* The rest of a look, after the names. Returns 0 or -ENOMEM. */
+static int look_at_threads(Probe *probe, World *world, Process *process, const Subject *subject)
+{
+    refresh_numbers(probe, process, &subject->stat, subject->cpu_permille);
+    if (subject->stat.num_threads == count_threads(world, process))
+        return 0;
+    return probe_threads_refresh(probe, world, (size_t)(process - world->processes), subject);
+}
+
 /* Reads a process in full. Returns 0, 1 when it is to be forgotten, or -ENOMEM. */
 static int look(Probe *probe, World *world, pid_t pid, const SeenProcess *old, SeenProcess *seen,
                 uint64_t now_usec)
@@ -273,7 +295,10 @@ static int look(Probe *probe, World *world, pid_t pid, const SeenProcess *old, S
         return process ? 1 : 0;
     }
     seen->out_of_reach = false;
-
+    if (process && same && is_kept(probe, &subject, process, old)) {
+        r = refresh_cpuset(probe, world, process, seen);
+        return r < 0 ? r : look_at_threads(probe, world, process, &subject);
+    }
     r = subject_read_identity(probe, &subject, probe->options.wants);
     if (r < 0)
         return give_up(probe, r, process, old, seen);
@@ -305,22 +330,8 @@ static int look(Probe *probe, World *world, pid_t pid, const SeenProcess *old, S
     r = fill_process(probe, world, &subject, seen, process);
     if (r < 0)
         return r;
-    refresh_numbers(probe, process, &subject.stat, subject.cpu_permille);
     name_first_thread(world, process, subject.stat.comm);
-    if (subject.stat.num_threads == count_threads(world, process))
-        return 0;
-    return probe_threads_refresh(probe, world, (size_t)(process - world->processes), &subject);
-}
-
-static int refresh_cpuset(Probe *probe, World *world, Process *process, SeenProcess *seen)
-{
-    CpuMask cpuset;
-    int r = probe_cpuset(probe, world, seen->cpuset_path, &cpuset);
-
-    if (r < 0)
-        return r;
-    seen->cpuset_changed |= probe_cpuset_put(probe, world, process, cpuset);
-    return 0;
+    return look_at_threads(probe, world, process, &subject);
 }
 
 /* The short look at a process in the World. Returns 0; 1: it needs the full one. The kernel sums up the CPU
@@ -335,7 +346,7 @@ static int glance(Probe *probe, World *world, Process *process, SeenProcess *see
         return 0;
     if (subject_look_up_stat(probe, process->pid, large ? process->pid : 0, &stat) < 0 ||
         stat.start_ticks != process->start_ticks || strcmp(stat.comm, process->comm) != 0 ||
-        (large ? has_ended(&stat) : is_gone_state(&stat)) ||
+        (large ? probe_has_ended(&stat) : is_gone_state(&stat)) ||
         stat.num_threads != count_threads(world, process))
         return 1;
     refresh_numbers(probe, process, &stat,

@@ -246,6 +246,34 @@ static void test_max_tasks(void **state)
     }
 }
 
+/* Nothing is concluded from what the files of a process whose first thread has ended no longer show. */
+static void test_first_thread_ends(void **state)
+{
+    CLEANUP(bench_close) Bench b = bench_make();
+
+    put_process(&b, &(FakeTask){.pid = 100, .n_threads = 2});
+    put_thread(&b, &(FakeTask){.pid = 100, .tid = 101, .n_threads = 2});
+    put(&b, "proc/100/cmdline", "prog");
+    bench_start(&b, &(ProbeOptions){.wants = PROBE_WANTS_COMMAND_LINE});
+    bench_discover(&b);
+    put(&b, "proc/100/stat",
+        "100 (worker) Z 0 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 2 0 1000 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0\n");
+    put(&b, "proc/100/cgroup", "0::/\n");
+    put(&b, "proc/100/cmdline", "%s", "");
+    for (int i = 0; i < 8; i++)
+        bench_discover(&b);
+    probe_set_wants(b.probe, PROBE_WANTS_COMMAND_LINE);
+    put_thread(&b, &(FakeTask){.pid = 100, .tid = 102});
+    take_away(&b, "proc/100/task/101");
+    bench_task(&b, 100, 101)->gone = true;
+    for (int i = 0; i < 8; i++)
+        bench_discover(&b);
+    assert_int_equal(b.n_asked, 1);
+    assert_string_equal(bench_process(&b, 100)->unit, "app.service");
+    assert_int_equal(bench_process(&b, 100)->workload.i, 0);
+    (void)bench_task(&b, 100, 102);
+}
+
 static void test_missing_proc(void **state)
 {
     CLEANUP_CLOSE int fd = root_open("/dev");
@@ -257,4 +285,5 @@ static void test_missing_proc(void **state)
 }
 
 TEST_MAIN(NULL, NULL, test_features, test_processes, test_threads, test_weird_names, test_cut_and_vanished,
-          test_hybrid, test_v1, test_bare, test_self_is_not_taken, test_max_tasks, test_missing_proc)
+          test_hybrid, test_v1, test_bare, test_self_is_not_taken, test_max_tasks, test_first_thread_ends,
+          test_missing_proc)
