@@ -23,11 +23,12 @@
 typedef struct KindRow KindRow;
 struct KindRow {
     const char *name, *text;
-    int (*find)(int root_fd, const KindRow *row, char *detail); /* 1: there, 0: not, -ENOMEM */
+    int (*find)(int root_fd, const KindRow *row, char *detail); /* 1: there, 0: not, -errno */
     const char *path;                                           /* what `find` reads, if it needs one */
 };
 
-/* Reads a whole file without its last newline; *ret is NULL if the file cannot be read. Returns 0 or -ENOMEM. */
+/* Reads a whole file without its last newline; *ret is NULL if the file cannot be read. Returns 0, or as
+ * neighbours_read(). */
 static int read_line(int root_fd, const char *path, char **ret)
 {
     size_t len;
@@ -35,7 +36,7 @@ static int read_line(int root_fd, const char *path, char **ret)
 
     if (r < 0) {
         *ret = NULL;
-        return r == -ENOMEM ? r : 0;
+        return r == -ENOMEM || r == -EMFILE || r == -ENFILE ? r : 0;
     }
     if (len > 0 && (*ret)[len - 1] == '\n')
         (*ret)[len - 1] = '\0';

@@ -35,7 +35,8 @@ typedef struct Neighbours {
 } Neighbours;
 
 /* Reads some ten small files below `root_fd`. Daemons are found by the PID file or socket that they keep in
- * /run, so one started by hand without it is missed. What cannot be read counts as absent. Returns 0 or -ENOMEM. */
+ * /run, so one started by hand without it is missed. What cannot be read counts as absent. Returns 0 or
+ * -ENOMEM; or -EMFILE or -ENFILE, when nothing is known for lack of descriptors. */
 int neighbours_read(int root_fd, Neighbours *ret);
 
 /* The name: "numad", "numa-balancing", ...; and what numaplace does about it, to follow "numad: ". */

@@ -43,6 +43,9 @@ int manager_neighbours_look(Manager *manager, uint64_t now_usec)
     if (manager->neighbours_usec > 0 && now_usec - manager->neighbours_usec < LOOK_USEC)
         return 0;
     r = neighbours_read(manager->root_fd, &now);
+    /* Otherwise numad would seem to end and come back, and what an administrator has resumed would pause again. */
+    if (r == -EMFILE || r == -ENFILE)
+        return 0;
     if (r < 0)
         return r;
     for (int i = 0; i < NEIGHBOUR_MAX; i++)

@@ -6,6 +6,8 @@
 
 #include "probe/neighbours.h"
 
+#include <sys/resource.h>
+
 static Neighbours read_all(Bench *b)
 {
     Neighbours found;
@@ -147,5 +149,25 @@ static void test_long_list(void **state)
     assert_int_equal(strncmp(found.of[NEIGHBOUR_ISOLATED].detail, list, NEIGHBOUR_DETAIL_SIZE - 4), 0);
 }
 
+/* A daemon is not gone because there is no descriptor to read its PID file. */
+static void test_no_descriptors(void **state)
+{
+    CLEANUP(bench_close) Bench b = bench_make();
+    struct rlimit limit, none;
+    Neighbours found;
+    int r;
+
+    put(&b, "run/numad.pid", "100\n");
+    put(&b, "proc/100/comm", "numad\n");
+    assert_true(read_all(&b).of[NEIGHBOUR_NUMAD].present);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = limit;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    r = neighbours_read(b.root_fd, &found);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_int_equal(r, -EMFILE);
+}
+
 TEST_MAIN(NULL, NULL, test_none, test_files, test_name_of_the_scheduler, test_caches, test_daemons, test_bad,
-          test_long_list)
+          test_long_list, test_no_descriptors)
