@@ -8,6 +8,7 @@
  *   work       done, divided by the work of the better of the two kernels: mean, 5th percentile, worst
  *   below      share of the machines with less than 0.98
  *   balancing  the kernel with its balancing, the only reference for the daemon beside it
+ *   added      beside, divided by balancing: what the daemon adds where the kernel's balancing stays on
  *   ideal      the better kernel if all memory were as near as a node's own, at the same bandwidth: about what
  *              placement can gain, except by spreading memory over controllers
  *   again      the better kernel with other seeds: the effect of chance. It is larger than in the rows above,
@@ -34,11 +35,12 @@
 /* These follow the variants of the scenario. */
 #define AGAIN HARM_VARIANTS
 #define IDEAL (HARM_VARIANTS + 1)
-#define ROWS  (HARM_VARIANTS + 2)
+#define ADDED (HARM_VARIANTS + 2)
+#define ROWS  (HARM_VARIANTS + 3)
 
 typedef struct Harm {
     uint64_t seed;
-    double of[ROWS]; /* work divided by that of the better kernel, except in the first row */
+    double of[ROWS]; /* work divided by that of the better kernel, except in the first and the last row */
 } Harm;
 
 static unsigned arg_machines = 1000, arg_first = 1, arg_seeds = 5, arg_jobs, arg_misses = 1, arg_firmware;
@@ -53,6 +55,7 @@ static const char *const variant_names[] = {
     [HARM_CGROUP] = "cgroup",
     [AGAIN] = "again",
     [IDEAL] = "ideal",
+    [ADDED] = "added",
 };
 
 static const char *kind_of(uint64_t seed)
@@ -174,8 +177,9 @@ static int measure(uint64_t seed, Harm *ret)
     if (r == 0)
         r = measure_ideal(seed, done, ret);
     better = MAX(ret->of[HARM_KERNEL], ret->of[HARM_BALANCING]);
-    for (size_t i = HARM_BALANCING; i < ROWS; i++)
+    for (size_t i = HARM_BALANCING; i < ADDED; i++)
         ret->of[i] /= better;
+    ret->of[ADDED] = ret->of[HARM_AUTO_BESIDE] / ret->of[HARM_BALANCING];
     return r;
 }
 
