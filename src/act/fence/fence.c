@@ -347,17 +347,10 @@ static void give_way(Fences *fences, Fence *fence)
     (void)ask(fences, fence, fence_way_down(fences, fence->memory, fence->before), FENCE_FALLING);
 }
 
-/* Whether the service manager went away, or was slow, before it answered: it may have done what it was asked for, or
- * may be about to. */
-static bool is_lost(int r)
-{
-    return r == -ETIMEDOUT || r == -ECONNRESET || r == -ENOTCONN || r == -EPIPE;
-}
-
 /* Accepts what somebody else gave the cgroup, as just read. */
 static void respect(Fences *fences, Fence *fence, int r)
 {
-    if (fence->state == FENCE_RISING || r == -EINPROGRESS || is_lost(r))
+    if (fence->state == FENCE_RISING || r == -EINPROGRESS || fence_is_lost(r))
         give_way(fences, fence);
     else
         yield(fences, fence, fences->scratch);
@@ -375,13 +368,13 @@ static void settle_change(Fences *fences, Fence *fence)
 {
     int r = result(fences, fence), now = read_now(fences, fence, fences->scratch);
 
-    if ((r == 0 || r == -EINPROGRESS || is_lost(r)) && now == 0 && is_crossed(fences, fence)) {
+    if ((r == 0 || r == -EINPROGRESS || fence_is_lost(r)) && now == 0 && is_crossed(fences, fence)) {
         respect(fences, fence, r);
         return;
     }
     if (r == -EINPROGRESS)
         return;
-    if (is_lost(r) && !fence->letter) {
+    if (fence_is_lost(r) && !fence->letter) {
         take_back(fences, fence, r);
         return;
     }

@@ -112,6 +112,12 @@ int fence_read_now(const Fences *fences, ActFenceKind kind, const char *path, bo
                    hwloc_bitmap_t ret);
 /* The result of the last change, as FenceOps.result(). */
 int fence_result(const Fences *fences, ActFenceKind kind, const char *name, bool memory);
+/* Whether the service manager went away, or was slow, before it answered: it may have done what it was asked for, or
+ * may be about to. */
+static inline bool fence_is_lost(int result)
+{
+    return result == -ETIMEDOUT || result == -ECONNRESET || result == -ENOTCONN || result == -EPIPE;
+}
 /* Whether `set` is one that the cgroup got from us. */
 bool fence_is_ours(const Fences *fences, const JournalFence *entry, hwloc_const_bitmap_t set);
 /* Whether `now` is what it was before us, at least in effect; and what to ask for first to get there. */

@@ -78,7 +78,7 @@ static Progress restore_ask(const Fences *fences, const JournalFence *entry, Ite
     return progress == PROGRESS_TO_DO ? PROGRESS_FAILED : progress;
 }
 
-static Progress restore_check(const Fences *fences, const JournalFence *entry, const Item *item)
+static Progress restore_check(const Fences *fences, const JournalFence *entry, Item *item)
 {
     const FenceMeans *means = &fences->means[entry->memory][entry->kind];
     const char *name = name_of(entry, item);
@@ -89,7 +89,7 @@ static Progress restore_check(const Fences *fences, const JournalFence *entry, c
     if (item->progress == PROGRESS_LETTER || r == -ENOENT)
         return PROGRESS_DONE;
     if (r < 0)
-        return PROGRESS_FAILED;
+        return fence_is_lost(r) ? restore_ask(fences, entry, item) : PROGRESS_FAILED;
     r = fence_read_now(fences, entry->kind, item->path, entry->memory, fences->scratch);
     if (r == 0 && !fence_is_back(fences, entry->memory, entry->before, fences->scratch))
         return PROGRESS_ASKED;

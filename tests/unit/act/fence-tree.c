@@ -60,6 +60,11 @@ static int set_property(void *context, const char *name, hwloc_const_bitmap_t se
     assert_non_null(list);
     (void)snprintf(t->asked + len, sizeof(t->asked) - len, "%s%s=%s;", name, to->memory ? " memory" : "",
                    list);
+    if (t->n_lost > 0) {
+        t->n_lost--;
+        t->result[to->memory] = -ECONNRESET;
+        return 0;
+    }
     t->result[to->memory] = t->keeps_some && !*list ? -ENOSPC : -EINPROGRESS;
     if (t->obeys && t->result[to->memory] != -ENOSPC)
         obey(t, to->memory, list);

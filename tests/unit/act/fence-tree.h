@@ -36,6 +36,7 @@ typedef struct Tree {
     bool wish_memory;
     /* A fake service manager. It answers when the test says so, or does at once what it is asked for. */
     bool obeys;
+    unsigned n_lost; /* so many requests it neither carries out nor answers: it is being restarted */
     bool keeps_some; /* refuses an empty list, as the kernel does for a cgroup with processes */
     char asked[512];
     int result[2]; /* of the last list of CPUs, and of nodes */

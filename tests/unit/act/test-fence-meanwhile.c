@@ -97,6 +97,18 @@ static void test_answer_lost_crossed(void **state)
     tree_tick_to(t, ACT_WHY_FOREIGN);
 }
 
+/* The daemon stops while the manager is restarted. */
+static void test_answer_lost_at_the_end(void **state)
+{
+    Tree *t = *state;
+
+    t->obeys = true;
+    tree_tick(t);
+    tree_tick_to(t, ACT_WHY_UP);
+    t->n_lost = 2;
+    tree_restore(t, ACT_FENCE_CGROUP2, TREE_UNIT, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -105,6 +117,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_answer_lost, tree_setup_unit, tree_teardown),
         cmocka_unit_test_setup_teardown(test_answer_lost_lowered, tree_setup_unit, tree_teardown),
         cmocka_unit_test_setup_teardown(test_answer_lost_crossed, tree_setup_unit, tree_teardown),
+        cmocka_unit_test_setup_teardown(test_answer_lost_at_the_end, tree_setup_unit, tree_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
