@@ -178,9 +178,9 @@ int journal_note_kept(Journal *journal, bool kept);
 JournalProcess *journal_process(const Journal *journal, pid_t pid, uint64_t start_ticks);
 /* The index of the first entry with this PID or a higher one. */
 size_t journal_first(const Journal *journal, pid_t pid);
-/* Whether the process got this mask from us, as far as the file says. */
 /* Adds a mask to an array of distinct ones. 0 or -ENOMEM. */
 int journal_add_mask(CpuMask **masks, uint32_t *n, CpuMask mask);
+/* Whether the process got this mask from us, as far as the file says. */
 bool journal_is_applied(const JournalProcess *process, hwloc_const_bitmap_t mask);
 /* The mask that this thread had before us. */
 JournalOriginal journal_original(const Journal *journal, const JournalProcess *process, TaskKey task);

@@ -69,7 +69,9 @@ int tries_end(Tries *tries)
 
 void tries_take_back(Tries *tries, uint64_t start, uint64_t end)
 {
-    for (size_t i = 0; i < tries->n; i++)
-        if (tries->list[i].start >= start && tries->list[i].start < end && tries->list[i].n > 0)
+    size_t first = LOWER_BOUND(i, tries->n, tries->list[i].start < start);
+
+    for (size_t i = first; i < tries->n && tries->list[i].start < end; i++)
+        if (tries->list[i].n > 0)
             tries->list[i].n--;
 }

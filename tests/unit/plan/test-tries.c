@@ -44,6 +44,28 @@ static void test_rounds(void **state)
     assert_int_equal(tries_end(&tries), 0);
 }
 
+/* Attempts are taken back in a range, once each, and never below zero. */
+static void test_take_back(void **state)
+{
+    CLEANUP(tries_done) Tries tries = {0};
+
+    tries_take_back(&tries, 0, UINT64_MAX);
+    tries_begin(&tries);
+    for (uint64_t start = 10; start <= 40; start += 10)
+        assert_int_equal(again(&tries, start), 0);
+    assert_int_equal(tries_end(&tries), 0);
+    tries_take_back(&tries, 20, 40);
+    tries_take_back(&tries, 11, 21);
+    tries_take_back(&tries, 41, UINT64_MAX);
+
+    tries_begin(&tries);
+    assert_int_equal(again(&tries, 10), 1);
+    assert_int_equal(again(&tries, 20), 0);
+    assert_int_equal(again(&tries, 30), 0);
+    assert_int_equal(again(&tries, 40), 1);
+    assert_int_equal(tries_end(&tries), 0);
+}
+
 /* Memory that is never asked for again is forgotten before there is too much; what is asked for keeps its count. */
 static void test_limit(void **state)
 {
@@ -106,4 +128,4 @@ static void test_random(void **state)
     }
 }
 
-TEST_MAIN(NULL, NULL, test_rounds, test_broken_off, test_random, test_limit)
+TEST_MAIN(NULL, NULL, test_rounds, test_take_back, test_broken_off, test_random, test_limit)
