@@ -213,6 +213,7 @@ static MoverOutcome migrate_small(Walk *w)
         return outcome;
     if (some < n) {
         walk_leave(w);
+        walk_return(w, some * node->page_bytes);
         return MOVER_DONE;
     }
     began = node->ops->now_usec(node->context);
@@ -221,8 +222,10 @@ static MoverOutcome migrate_small(Walk *w)
     walk_leave(w);
     if (!node->ops->is_alive(node->context, w->process_fd))
         return MOVER_GONE;
-    if (r < 0)
+    if (r < 0) {
+        walk_return(w, n * node->page_bytes);
         return MOVER_DONE;
+    }
     outcome = walk_ask(w, 0, n, node->status);
     for (size_t i = 0; i < n && outcome == MOVER_DONE; i++)
         n_left += walk_misplaced(w, node->status[i]);

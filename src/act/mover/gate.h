@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the threads that move to one node share: its rate limit (P20) and the room on it (P19), where no thread may
+/* What the threads that move to one node share: their rate limits (P20) and the room on it (P19), where no thread may
  * count on room that another one is filling. All functions may be called by several threads at a time; none blocks. */
 
 #include "act/mover/pace.h"

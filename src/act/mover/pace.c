@@ -4,8 +4,8 @@
  * because the first pages may have been the cheap ones. If those take 40 ms, 32 are next.
  *
  * The bucket: at 1280 MB per second, 128 MB may go at once, and after that 1.28 MB each millisecond. Over any
- * time T, no more than burst + rate * T goes (I5). The rate may change from one job to the next; what was
- * saved up at a higher rate is cut to the burst of the lower one. */
+ * time T, no more than burst + rate * T goes (I5). The daemon's own rate changes with the
+ * pressure on memory; what was saved up at a higher rate is cut to the burst of the lower one. */
 
 #include "act/mover/pace.h"
 

@@ -291,6 +291,29 @@ static void test_no_migrate(void **state)
     }
 }
 
+/* What was to be moved as a whole, and is moved page by page, counts once against the rate. */
+static void test_rate_without_migrate(void **state)
+{
+    static const uint64_t rate = 1000;
+    WalkFixture *f = *state;
+    uint64_t burst = mover_bucket_burst(rate);
+
+    (void)machine_add(&f->machine, HEAP, MIB / 8, 0);
+    f->order.rate_bytes = rate;
+    f->machine.rss_pages = 60;
+    f->machine.migrate_error = -EPERM;
+    assert_int_equal(walk_run(f), MOVER_DONE);
+    assert_int_equal(f->account.moved_bytes, MIB / 8);
+    assert_int_equal(mover_gate_own(f->node.gate, rate)->bucket.level, burst - MIB / 8);
+
+    f->machine.areas[0].node[0] = f->machine.areas[0].node[1] = 0;
+    f->machine.free_bytes[1] = 64 * MIB + f->machine.page_bytes;
+    assert_int_equal(walk_run(f), MOVER_NO_ROOM);
+    assert_int_equal(f->account.moved_bytes, f->machine.page_bytes);
+    assert_int_equal(mover_gate_own(f->node.gate, rate)->bucket.level,
+                     burst - MIB / 8 - f->machine.page_bytes);
+}
+
 /*
  * What ends a request
  */
@@ -444,5 +467,5 @@ static void test_exhausted(void **state)
 TEST_MAIN(walk_setup, walk_teardown, test_headroom, test_headroom_of_huge_pages, test_room_by_order,
           test_rate, test_rate_of_stopped_calls, test_rate_beside_unlimited, test_rate_beside_higher,
           test_pace, test_pace_of_huge_pages, test_pace_of_mixed_pages, test_pace_of_stopped_calls,
-          test_migrate, test_no_migrate, test_gone, test_dies_meanwhile, test_cancel_anywhere, test_errors,
-          test_unreadable, test_no_such_node, test_exhausted)
+          test_migrate, test_no_migrate, test_rate_without_migrate, test_gone, test_dies_meanwhile,
+          test_cancel_anywhere, test_errors, test_unreadable, test_no_such_node, test_exhausted)
