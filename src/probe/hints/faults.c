@@ -149,30 +149,38 @@ static char *read_cgroup(const HintFaults *faults)
 
 /* Opens the directory of its control group. -1 if that is the root or cannot be opened: rings of CPUs, if
  * needed, then see the whole machine. */
-static int open_cgroup(const HintFaults *faults)
+static int open_cgroup(const HintFaults *faults, const char *cgroup)
 {
     CLEANUP_FREE char *path = NULL;
 
-    if (!faults->cgroup || strcmp(faults->cgroup, "/") == 0 || !*faults->cgroup ||
-        asprintf(&path, CGROUP_ROOT "%s", faults->cgroup) < 0)
+    if (!cgroup || strcmp(cgroup, "/") == 0 || asprintf(&path, CGROUP_ROOT "%s", cgroup) < 0)
         return -1;
     return openat(faults->target.root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Takes `cgroup`. */
+/* Takes `cgroup`. 0; or -ENOMEM, and the rings there are stay. */
 static int make_rings(HintFaults *faults, char *cgroup)
 {
     HintRingsOptions options = {
         .n_cpus = faults->target.topology->cpu_limit,
+        .cgroup_fd = open_cgroup(faults, cgroup),
         .exclude_kernel = faults->machine.exclude_kernel,
     };
+    HintRings *rings;
+    int r = hint_rings_new(&options, &rings);
 
-    faults->rings = hint_rings_free(faults->rings);
+    if (r < 0) {
+        close_p(&options.cgroup_fd);
+        free(cgroup);
+        return r;
+    }
+    (void)hint_rings_free(faults->rings);
     close_p(&faults->cgroup_fd);
     free(faults->cgroup);
+    faults->rings = rings;
+    faults->cgroup_fd = options.cgroup_fd;
     faults->cgroup = cgroup;
-    faults->cgroup_fd = options.cgroup_fd = open_cgroup(faults);
-    return hint_rings_new(&options, &faults->rings);
+    return 0;
 }
 
 static int get_ready(HintFaults *faults)
