@@ -10,6 +10,7 @@
 
 #include <fnmatch.h>
 #include <inttypes.h>
+#include <locale.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -125,7 +126,7 @@ static PolicyVerdict match_section(const PolicyMatch *m, const PolicySubject *s)
     return POLICY_VERDICT_YES;
 }
 
-PolicyVerdict policy_match_one(const Policy *policy, const PolicySubject *subject, size_t *ret_section)
+static PolicyVerdict match_one(const Policy *policy, const PolicySubject *subject, size_t *ret_section)
 {
     PolicyVerdict best = POLICY_VERDICT_NO;
 
@@ -141,14 +142,14 @@ PolicyVerdict policy_match_one(const Policy *policy, const PolicySubject *subjec
     return best;
 }
 
-PolicyVerdict policy_match(const PolicySet *set, const PolicySubject *subject, size_t *ret_index)
+static PolicyVerdict match_set(const PolicySet *set, const PolicySubject *subject, size_t *ret_index)
 {
     bool later = false;
 
     *ret_index = SIZE_MAX;
     for (size_t i = 0; i < set->n_policies; i++) {
         size_t section;
-        PolicyVerdict verdict = policy_match_one(set->policies[i], subject, &section);
+        PolicyVerdict verdict = match_one(set->policies[i], subject, &section);
 
         if (verdict == POLICY_VERDICT_YES) {
             *ret_index = i;
@@ -157,4 +158,37 @@ PolicyVerdict policy_match(const PolicySet *set, const PolicySubject *subject, s
         later = later || verdict == POLICY_VERDICT_LATER;
     }
     return later ? POLICY_VERDICT_LATER : POLICY_VERDICT_NO;
+}
+
+/* The daemon has no locale. In one of UTF-8, fnmatch() takes a character of several bytes for one. */
+typedef struct Bytes {
+    locale_t own, before;
+} Bytes;
+
+static Bytes bytes_begin(void)
+{
+    locale_t own = newlocale(LC_CTYPE_MASK, "C", (locale_t)0);
+
+    return (Bytes){own, uselocale(own)};
+}
+
+static void bytes_end(Bytes *bytes)
+{
+    (void)uselocale(bytes->before);
+    if (bytes->own)
+        freelocale(bytes->own);
+}
+
+PolicyVerdict policy_match_one(const Policy *policy, const PolicySubject *subject, size_t *ret_section)
+{
+    CLEANUP(bytes_end) Bytes bytes = bytes_begin();
+
+    return match_one(policy, subject, ret_section);
+}
+
+PolicyVerdict policy_match(const PolicySet *set, const PolicySubject *subject, size_t *ret_index)
+{
+    CLEANUP(bytes_end) Bytes bytes = bytes_begin();
+
+    return match_set(set, subject, ret_index);
 }

@@ -5,6 +5,9 @@
 #include "../conf/conf-test.h"
 #include "policy/policy.h"
 
+#include <locale.h>
+#include <stdlib.h>
+
 static Policy *parse(const char *name, const char *text)
 {
     ConfReport report = {0};
@@ -86,6 +89,19 @@ static void test_escapes(void **state)
     check_subject(&subject, "[Match]\nComm=\"x\\\"y\\\"z\"\n", POLICY_VERDICT_YES);
     subject.comm = "xyz";
     check_subject(&subject, "[Match]\nComm=x\\\"y\\\"z\n", POLICY_VERDICT_NO);
+}
+
+/* Globs match bytes, as in the daemon, also where a program has set a locale. */
+static void test_locale(void **state)
+{
+    PolicySubject subject = {.comm = "caf\xc3\xa9"};
+
+    if (!setlocale(LC_CTYPE, "C.UTF-8"))
+        skip();
+    check_subject(&subject, "[Match]\nComm=caf?\n", POLICY_VERDICT_NO);
+    check_subject(&subject, "[Match]\nComm=caf??\n", POLICY_VERDICT_YES);
+    assert_int_equal(MB_CUR_MAX, 6);
+    (void)setlocale(LC_CTYPE, "C");
 }
 
 static void test_logic(void **state)
@@ -283,6 +299,6 @@ static void test_set_of_same_names(void **state)
     assert_null(policy_free(NULL));
 }
 
-TEST_MAIN(NULL, NULL, test_keys, test_escapes, test_logic, test_negation, test_user, test_environment,
-          test_unknown, test_later, test_section_index, test_set_order, test_set_empty, test_set_wants,
-          test_set_of_same_names)
+TEST_MAIN(NULL, NULL, test_keys, test_escapes, test_locale, test_logic, test_negation, test_user,
+          test_environment, test_unknown, test_later, test_section_index, test_set_order, test_set_empty,
+          test_set_wants, test_set_of_same_names)

@@ -12,7 +12,6 @@
 #include "policy/pattern.h"
 
 #include <inttypes.h>
-#include <locale.h>
 #include <string.h>
 
 static const char *const verdict_names[] = {
@@ -225,7 +224,7 @@ static int set_subject(json_object *object, const PolicySubject *subject, pid_t 
     return 0;
 }
 
-static int make_report(const PolicySet *set, const PolicySubject *subject, pid_t pid, json_object **ret)
+int match_report(const PolicySet *set, const PolicySubject *subject, pid_t pid, json_object **ret)
 {
     CLEANUP_JSON json_object *object = json_object_new_object();
     json_object *policies;
@@ -243,21 +242,6 @@ static int make_report(const PolicySet *set, const PolicySubject *subject, pid_t
             return -ENOMEM;
     *ret = TAKE_PTR(object);
     return 0;
-}
-
-int match_report(const PolicySet *set, const PolicySubject *subject, pid_t pid, json_object **ret)
-{
-    locale_t bytes = newlocale(LC_CTYPE_MASK, "C", (locale_t)0), before;
-    int r;
-
-    if (!bytes)
-        return -ENOMEM;
-    /* As in the daemon, which has no locale. Elsewhere fnmatch() takes a character of several bytes for one. */
-    before = uselocale(bytes);
-    r = make_report(set, subject, pid, ret);
-    (void)uselocale(before);
-    freelocale(bytes);
-    return r;
 }
 
 /* "    10-db.policy:3: Comm=postgres, but it is java" */
