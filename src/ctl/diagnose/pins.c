@@ -7,6 +7,7 @@
 #include "base/util.h"
 #include "kernel/procstat.h"
 #include "kernel/taskstat.h"
+#include "probe/tasks/cgroup.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,6 +91,7 @@ char *pins_cpuset_origin(int root_fd, const char *cgroup)
 
     if (!texts || !at)
         return NULL;
+    cgroup_leave_threaded(root_fd, "sys/fs/cgroup", at);
     /* The controller may not be enabled this far down. */
     while (read_cpus(root_fd, at, texts, TASKSTAT_STATUS_SIZE) < 0) {
         slash = strrchr(at, '/');

@@ -10,6 +10,7 @@
  * the main thread has another mask, so that the process has set this one itself, or -errno. */
 pid_t pins_origin(pid_t pid, pid_t tid, char **ret_comm);
 
-/* The highest control group at or above `cgroup` with the same CPUs, malloc'd: its limit applies to all below. That is
- * "/" in a container whose own limit it is. NULL when out of memory. */
+/* The highest control group at or above that of the whole process (which is `cgroup`, unless that is threaded) with the
+ * same CPUs, malloc'd: its limit applies to all below. That is "/" in a container whose own limit it is. NULL when out
+ * of memory. */
 char *pins_cpuset_origin(int root_fd, const char *cgroup);

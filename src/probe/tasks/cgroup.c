@@ -91,13 +91,13 @@ void cgroup_leave_threaded(int root_fd, const char *directory, char *path)
 {
     char name[PATH_MAX], type[32], *slash;
 
-    while ((slash = strrchr(path, '/'))) {
+    while ((slash = strrchr(path, '/')) && slash[1]) {
         int r = snprintf(name, sizeof(name), "%s%s/cgroup.type", directory, path);
 
         if (r < 0 || (size_t)r >= sizeof(name) || root_read(root_fd, name, type, sizeof(type)) < 0 ||
             strcmp(type, "threaded\n") != 0)
             return;
-        *slash = '\0';
+        slash[slash == path] = '\0';
     }
 }
 

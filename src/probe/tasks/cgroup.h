@@ -23,9 +23,9 @@ void cgroup_unit(const char *path, CgroupUnit *ret);
 /* Detects what is mounted below sys/fs/cgroup. */
 ProbeCgroupLayout cgroup_layout(int root_fd);
 
-/* Cuts `path` below `directory` to the nearest group that is not threaded, and so holds whole processes. What a
- * threaded one says holds for some threads only: libvirt has one for each virtual CPU, and one for the first thread
- * and all others of the emulator, whose group the kernel shows for the process. */
+/* Cuts `path` below `directory` to the nearest group that is not threaded, and so holds whole processes, or to "/".
+ * What a threaded one says holds for some threads only: libvirt has one for each virtual CPU, and one for the first
+ * thread and all others of the emulator, whose group the kernel shows for the process. */
 void cgroup_leave_threaded(int root_fd, const char *directory, char *path);
 
 /* Fills `ret` with the CPUs that the cpuset controller allows `path`, from the nearest directory upwards that

@@ -360,9 +360,18 @@ static void test_cpuset_origin(void **state)
     static const struct {
         const char *root, *cgroup, *origin;
     } rows[] = {
-        {"0-7\n", "/a", "/a"},  {"0-7\n", "/a/b", "/a"}, {"0-7\n", "/a/b/none", "/a"},
-        {"0-3\n", "/a/b", "/"}, {"0-3\n", "/a", "/"},    {"0-3\n", "/", "/"},
-        {"0-7\n", "/c", "/"},   {NULL, "/a/b", "/a"},    {NULL, "/none", "/none"},
+        {"0-7\n", "/a", "/a"},
+        {"0-7\n", "/a/b", "/a"},
+        {"0-7\n", "/a/b/none", "/a"},
+        {"0-3\n", "/a/b", "/"},
+        {"0-3\n", "/a", "/"},
+        {"0-3\n", "/", "/"},
+        {"0-7\n", "/c", "/"},
+        {NULL, "/a/b", "/a"},
+        {NULL, "/none", "/none"},
+        /* As libvirt has them: not the group of the emulator thread. */
+        {"0-7\n", "/a/emulator", "/a"},
+        {"0-7\n", "/threaded", "/"},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -372,6 +381,10 @@ static void test_cpuset_origin(void **state)
 
         (void)test_write(directory, "sys/fs/cgroup/a/cpuset.cpus.effective", "0-3\n");
         (void)test_write(directory, "sys/fs/cgroup/a/b/cpuset.cpus.effective", "0-3\n");
+        (void)test_write(directory, "sys/fs/cgroup/a/emulator/cpuset.cpus.effective", "0\n");
+        (void)test_write(directory, "sys/fs/cgroup/a/emulator/cgroup.type", "threaded\n");
+        (void)test_write(directory, "sys/fs/cgroup/threaded/cpuset.cpus.effective", "0\n");
+        (void)test_write(directory, "sys/fs/cgroup/threaded/cgroup.type", "threaded\n");
         (void)test_write(directory, "sys/fs/cgroup/c/cpuset.cpus.effective", "0-7\n");
         if (rows[i].root)
             (void)test_write(directory, "sys/fs/cgroup/cpuset.cpus.effective", rows[i].root);
