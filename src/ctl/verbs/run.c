@@ -68,9 +68,11 @@ static CtlExit ask_daemon(const CtlOptions *options, json_object **ret)
         sd_bus_open_system(&system) >= 0) {
         int r2 = assign(system, NUMAPLACE_BUS_NAME, options->policy, &system_error, &reply);
 
-        /* If the daemon is not there, what it has said on the socket counts. */
-        if (r2 < 0 && !sd_bus_error_has_names(&system_error, SD_BUS_ERROR_SERVICE_UNKNOWN,
-                                              "org.freedesktop.systemd1.NoSuchUnit"))
+        /* If the daemon is not there, what it has said on the socket counts. The second is the answer of dbus-broker
+         * where the unit cannot be started, the third that of dbus-daemon. */
+        if (r2 < 0 &&
+            !sd_bus_error_has_names(&system_error, SD_BUS_ERROR_SERVICE_UNKNOWN,
+                                    SD_BUS_ERROR_NAME_HAS_NO_OWNER, "org.freedesktop.systemd1.NoSuchUnit"))
             return client_fail_call(r2, &system_error);
         r = r2 < 0 ? r : r2;
     }
