@@ -182,7 +182,6 @@ static void test_cpu_was_away(void **state)
     }
 }
 
-/* What the kernel makes of a mask when the cpuset or the online CPUs change is nobody's wish. */
 /* The first thread of a virtual machine is in a threaded cgroup of its own, which says nothing of the others. */
 static void test_threaded_cgroup(void **state)
 {
@@ -202,6 +201,7 @@ static void test_threaded_cgroup(void **state)
     assert_int_equal(bench_task(&b, 100, 101)->hands, TASK_HANDS_FREE);
 }
 
+/* What the kernel makes of a mask when the cpuset or the online CPUs change is nobody's wish. */
 static void test_cpuset_changes(void **state)
 {
     CLEANUP(bench_close) Bench b = {.root_fd = -1};
