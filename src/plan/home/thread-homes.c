@@ -36,9 +36,6 @@
 /* Demand of a thread is measured to some percent. */
 #define SPILL_NOISE_PART 16U
 
-/* A thread that wants less pauses much; permille. A choice of ours. */
-#define PAUSES_PERMILLE 700U
-
 /* The least gain of a new assignment, of all that is used. Averages move by some percent from round to round. */
 #define GAIN_PERMILLE 100U
 
@@ -125,22 +122,6 @@ static void weigh_distances(const ThreadHomes *h, uint64_t *use, uint64_t most)
                           (most - MAX(topology->distances[(size_t)i * h->n_nodes + k], DISTANCE_HERE));
 }
 
-/* The node where a thread runs that pauses much and has no node yet; -1: none, or not known. The kernel keeps threads
- * that wake each other near each other, on CPUs that are idle in turn. Which ones they are is not known, so such a
- * thread stays where it is, and its memory follows. With Follow=no it would stay away from its memory. */
-static int32_t node_of_pauses(const ThreadHomes *h, const PlannerUnit *unit)
-{
-    const Task *task = &h->p->world->tasks[unit->first];
-    const TopologyCpu *cpu = topology_cpu(h->p->world->topology, task->last_cpu);
-    uint32_t demand = buddies_demand(task);
-
-    return cpu && unit->now < 0 && unit->n_threads == 1 && h->policy->follow &&
-                   demand >= CHOOSE_IDLE_PERMILLE && demand < PAUSES_PERMILLE &&
-                   rule_holds(h->p->world, ABLATION_HERE)
-               ? cpu->node.i
-               : -1;
-}
-
 /* Returns whether at least two units can have a node. */
 static bool weigh_units(ThreadHomes *h)
 {
@@ -152,7 +133,7 @@ static bool weigh_units(ThreadHomes *h)
         uint64_t *use = h->use + i * h->n_nodes, best = 0, second = 0;
 
         unit->free = is_too_large(h, unit);
-        unit->here = node_of_pauses(h, unit);
+        unit->here = thread_units_here(h, unit);
         for (uint32_t k = 0; k < h->n_nodes && !unit->free; k++)
             h->use_sum += h->capacity[k] > 0 ? use[k] : 0;
         if (unit->set != UINT32_MAX && rule_holds(h->p->world, ABLATION_DISTANCES))
@@ -184,16 +165,20 @@ static int compare_regret(const void *a, const void *b)
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* The node's share of the demand of all units. */
-static uint64_t share_of(const ThreadHomes *h, uint32_t node)
+/* The node's share of `demand`. */
+static uint64_t share_of(const ThreadHomes *h, uint32_t node, uint64_t demand)
 {
-    return h->demand * h->capacity[node] / MAX(h->capacity_sum, 1U);
+    return demand * h->capacity[node] / MAX(h->capacity_sum, 1U);
 }
 
-/* Half a unit too much is as far from the share as half a unit too little. */
-static bool has_room(const ThreadHomes *h, uint32_t node, uint32_t demand)
+/* Half a unit too much is as far from the share as half a unit too little. Beside a thread that stays because it
+ * pauses, those of which nothing is known yet stay as well, so the share is that of all threads. */
+static bool has_room(const ThreadHomes *h, uint32_t node, const PlannerUnit *unit)
 {
-    return h->capacity[node] > 0 && h->load[node] + demand <= share_of(h, node) + demand / 2;
+    uint64_t all = unit->here == (int32_t)node ? h->p->world->groups[h->group].want_permille : 0;
+
+    return h->capacity[node] > 0 &&
+           h->load[node] + unit->demand <= share_of(h, node, MAX(h->demand, all)) + unit->demand / 2;
 }
 
 static int first_cpu(const ThreadHomes *h, uint32_t node)
@@ -207,7 +192,7 @@ static int first_cpu(const ThreadHomes *h, uint32_t node)
 static bool is_better(const ThreadHomes *h, const PlannerUnit *unit, uint32_t a, uint32_t b)
 {
     const uint64_t *use = h->use + (size_t)unit->order * h->n_nodes;
-    bool room = has_room(h, a, unit->demand), room_b = has_room(h, b, unit->demand);
+    bool room = has_room(h, a, unit), room_b = has_room(h, b, unit);
     uint64_t full = h->load[a] * h->capacity[b], full_b = h->load[b] * h->capacity[a];
 
     if (room != room_b)
@@ -249,8 +234,9 @@ static void keep(ThreadHomes *h)
         PlannerUnit *unit = &h->units[i];
         uint32_t node = (uint32_t)MAX(unit->now, 0);
 
-        unit->settled = !unit->free && unit->now >= 0 && h->capacity[node] > 0 &&
-                        sum[node] + unit->demand - MAX(largest[node], unit->demand) <= share_of(h, node);
+        unit->settled =
+            !unit->free && unit->now >= 0 && h->capacity[node] > 0 &&
+            sum[node] + unit->demand - MAX(largest[node], unit->demand) <= share_of(h, node, h->demand);
         if (!unit->settled)
             continue;
         sum[node] += unit->demand;
@@ -276,7 +262,7 @@ static int32_t better_node(const ThreadHomes *h, const PlannerUnit *unit, uint32
     int32_t best = -1;
 
     for (uint32_t i = 0; h->load[node] > h->capacity[node] && i < h->n_nodes; i++)
-        if (has_room(h, i, unit->demand) && is_emptier(h, unit, node, i) &&
+        if (has_room(h, i, unit) && is_emptier(h, unit, node, i) &&
             (best < 0 || is_better(h, unit, i, (uint32_t)best)))
             best = (int32_t)i;
     return best;
@@ -329,7 +315,7 @@ static void settle_all(ThreadHomes *h, bool first)
         if (unit->settled)
             continue;
         node = unit->free ? -1 : best_node(h, unit);
-        if (first && node >= 0 && (!has_room(h, (uint32_t)node, unit->demand) || use[node] < unit->most))
+        if (first && node >= 0 && (!has_room(h, (uint32_t)node, unit) || use[node] < unit->most))
             continue;
         settle(h, unit, node);
         unit->settled = true;
@@ -430,7 +416,7 @@ static bool spill_unit(ThreadHomes *h, PlannerUnit *unit, const uint64_t *sizes)
     uint64_t many = (over + one - 1) / one,
              may = MIN((room_on(h, to, sizes) + noise) / one, unit->n_threads - 1U);
 
-    if (unit->any_private && (many > may || h->load[to] + many * one > share_of(h, to) + one))
+    if (unit->any_private && (many > may || h->load[to] + many * one > share_of(h, to, h->demand) + one))
         return false;
     many = MIN(many, may);
     if (many == 0)

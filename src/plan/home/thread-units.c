@@ -9,6 +9,9 @@
 #define PLENTIFUL_PART 2U
 #define APART_PERCENT  133U
 
+/* A thread that wants less pauses much; permille. A choice of ours. */
+#define PAUSES_PERMILLE 700U
+
 uint64_t thread_units_farthest(const Topology *topology)
 {
     uint64_t most = DISTANCE_HERE + 1;
@@ -212,4 +215,20 @@ int thread_units_gather(ThreadHomes *h)
                 return -ENOMEM;
     }
     return 0;
+}
+
+/* The kernel keeps threads that wake each other near each other, on CPUs that are idle in turn. Which ones they are is
+ * not known, so a thread that pauses much stays where it is, and its memory follows. With Follow=no it would stay away
+ * from its memory. */
+int32_t thread_units_here(const ThreadHomes *h, const PlannerUnit *unit)
+{
+    const Task *task = &h->p->world->tasks[unit->first];
+    const TopologyCpu *cpu = topology_cpu(h->p->world->topology, task->last_cpu);
+    uint32_t demand = buddies_demand(task);
+
+    return cpu && unit->now < 0 && unit->n_threads == 1 && h->policy->follow &&
+                   demand >= CHOOSE_IDLE_PERMILLE && demand < PAUSES_PERMILLE &&
+                   rule_holds(h->p->world, ABLATION_HERE)
+               ? cpu->node.i
+               : -1;
 }

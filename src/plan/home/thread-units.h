@@ -33,5 +33,8 @@ typedef struct ThreadHomes {
  * `largest`. Returns 0 or -ENOMEM. */
 int thread_units_gather(ThreadHomes *h);
 
+/* The node where a thread runs that pauses much and has no node yet; -1: none, or not known. */
+int32_t thread_units_here(const ThreadHomes *h, const PlannerUnit *unit);
+
 /* The largest distance between two nodes; above DISTANCE_HERE. */
 uint64_t thread_units_farthest(const Topology *topology);

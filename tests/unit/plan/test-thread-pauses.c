@@ -44,6 +44,26 @@ static void set_pausing(Fixture *f, pid_t tid, int cpu)
     task->last_cpu.i = cpu;
 }
 
+/* Eight threads that pause run on two nodes of two CPUs, by fours. Of two nothing is known yet. The others all stay,
+ * too: the node of these two has no more room than the other one. */
+static void test_stays_beside_unknown(void **state)
+{
+    CLEANUP(fixture_done) Fixture f;
+
+    init(&f);
+    for (pid_t tid = 14; tid < 18; tid++)
+        fixture_task(&f, 10, tid, 0);
+    for (pid_t tid = 10; tid < 18; tid++) {
+        set_pausing(&f, tid, tid < 14 ? 0 : 2);
+        fixture_find(&f, 10, tid)->run_ewma_permille = 500;
+        if (tid < 16)
+            use(&f, tid, 1000, 0, 1000, 0);
+    }
+    place(&f);
+    for (pid_t tid = 10; tid < 16; tid++)
+        assert_int_equal(fixture_find(&f, 10, tid)->home_node.i, tid >= 14);
+}
+
 /* Threads that pause much are exchanged like others once they have a node. */
 static void test_flip_of_pausing(void **state)
 {
@@ -223,5 +243,5 @@ static void test_pool_by_progress(void **state)
     }
 }
 
-TEST_MAIN(NULL, NULL, test_stays_where_it_pauses, test_flip_of_pausing, test_sets_of_pausing, test_pausing,
-          test_pool, test_pool_by_progress)
+TEST_MAIN(NULL, NULL, test_stays_where_it_pauses, test_stays_beside_unknown, test_flip_of_pausing,
+          test_sets_of_pausing, test_pausing, test_pool, test_pool_by_progress)
