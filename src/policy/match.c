@@ -172,23 +172,27 @@ static Bytes bytes_begin(void)
     return (Bytes){own, uselocale(own)};
 }
 
-static void bytes_end(Bytes *bytes)
+static void bytes_end(Bytes bytes)
 {
-    (void)uselocale(bytes->before);
-    if (bytes->own)
-        freelocale(bytes->own);
+    (void)uselocale(bytes.before);
+    if (bytes.own)
+        freelocale(bytes.own);
 }
 
 PolicyVerdict policy_match_one(const Policy *policy, const PolicySubject *subject, size_t *ret_section)
 {
-    CLEANUP(bytes_end) Bytes bytes = bytes_begin();
+    Bytes bytes = bytes_begin();
+    PolicyVerdict verdict = match_one(policy, subject, ret_section);
 
-    return match_one(policy, subject, ret_section);
+    bytes_end(bytes);
+    return verdict;
 }
 
 PolicyVerdict policy_match(const PolicySet *set, const PolicySubject *subject, size_t *ret_index)
 {
-    CLEANUP(bytes_end) Bytes bytes = bytes_begin();
+    Bytes bytes = bytes_begin();
+    PolicyVerdict verdict = match_set(set, subject, ret_index);
 
-    return match_set(set, subject, ret_index);
+    bytes_end(bytes);
+    return verdict;
 }
