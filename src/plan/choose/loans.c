@@ -16,6 +16,8 @@
  *   lending will do           what the group needs beyond its home fits the CPUs that the others leave idle
  *                             there, and is at most half of what it has at home: three threads for two CPUs
  *                             (S-UNEVEN);
+ *   threads would wait        where a home lacks cores, but not their siblings, none waits, and nothing is lent
+ *                             (S-SIBLINGS);
  *   lending is allowed        by Steal=, Scope=, NodeLimit= and MaxDistance=;
  *   its threads share memory  as far as is known. If most of them use their own, they have homes on several
  *                             nodes (thread-homes.c). */
@@ -86,9 +88,9 @@ static bool loans_will_do(const Planner *p, const PackNode *nodes, size_t group,
         cores += nodes[__builtin_ctzll(rest)].cores_permille;
         cpus += nodes[__builtin_ctzll(rest)].capacity_permille;
     }
-    if (cores > 0 && cores < cpus && p->s->pack_groups[group].steady_permille > cores)
-        return false; /* only siblings would be lent, which no thread waits for */
     lent = demand - MIN(demand, had);
+    if (cores > 0 && cores < cpus && (lent == 0 || p->s->pack_groups[group].steady_permille > cores))
+        return false; /* siblings are what it lacks, and no thread borrows a core because its sibling is busy */
     lack = nodes[node].capacity_permille / (now && now == (now & home) ? WAITS_PART_STAY : WAITS_PART);
     return others_on(p, group, node) + p->s->bound_permille[node] >= LIVES_PERMILLE &&
            lent <= room_on(p, nodes, group, node) + lack && lent * LOANS_PART <= had + lack;
