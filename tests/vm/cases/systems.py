@@ -35,7 +35,7 @@ Exe={exe}
 GroupBy=process
 
 [Placement]
-Mode=auto
+Mode={mode}
 
 [Steal]
 Scope=machine
@@ -168,12 +168,12 @@ class Numad(System):
 
 
 class Numaplace(System):
-    evidence = "auto"
+    mode, evidence = "auto", "auto"
 
     def start(self):
         directory = pathlib.Path(self.stack.enter_context(tempfile.TemporaryDirectory(prefix="np-")))
         (directory / "policy.d").mkdir()
-        policy = POLICY.format(exe=self.program.exe, evidence=self.evidence)
+        policy = POLICY.format(exe=self.program.exe, mode=self.mode, evidence=self.evidence)
         (directory / "policy.d" / "50-bench.policy").write_text(policy, encoding="ascii")
         (directory / "numaplaced.conf").write_text(CONFIG, encoding="ascii")
         log = self.stack.enter_context(open(directory / "log", "w+b"))
@@ -228,6 +228,32 @@ class NumaplaceWrite(Numaplace):
     evidence = "write"
 
 
+class NumaplaceIdle(Numaplace):
+    """Looks at the programs and places none of them."""
+
+    mode = "none"
+
+    def note(self, result):
+        return ""
+
+
+class Waker(System):
+    """A program that does nothing, ten times a second: what it costs that anything wakes up beside the workload."""
+
+    def start(self):
+        code = "import time; print(flush=True)\nwhile True: time.sleep(0.1)"
+        self.process = subprocess.Popen(["python3", "-c", code], stdout=subprocess.PIPE)
+        self.stack.callback(self.stop)
+        self.process.stdout.readline()
+
+    def stop(self):
+        self.process.terminate()
+        self.process.communicate(timeout=START_SEC)
+
+    def daemon_cpu_sec(self):
+        return cpu_sec(threads_of(self.process.pid))
+
+
 class Hard(System):
     bind = "run"
 
@@ -238,4 +264,4 @@ class Pinned(System):
 
 SYSTEMS = {"none": System, "kernel": Kernel, "kernel-tuned": KernelTuned, "numad": Numad, "numaplace": Numaplace,
            "numaplace-beside": NumaplaceBeside, "numaplace-residency": NumaplaceResidency, "numaplace-write": NumaplaceWrite,
-           "hard": Hard, "pinned": Pinned}
+           "numaplace-idle": NumaplaceIdle, "waker": Waker, "hard": Hard, "pinned": Pinned}

@@ -28,7 +28,7 @@ SYSTEMS = ("none", "kernel", "kernel-tuned", "numad", "numaplace", "hard")
 # Only on request: they answer one question each.
 MORE_WORKLOADS = ("ping-pong-settled", "uneven", "uneven-swap", "stall", "stall-pair", "stream-two", "numa02-two", "numa02-pairs",
                   "ranks", "forker", "hackbench")
-MORE_SYSTEMS = ("numaplace-beside", "numaplace-residency", "numaplace-write", "pinned")
+MORE_SYSTEMS = ("numaplace-beside", "numaplace-residency", "numaplace-write", "numaplace-idle", "waker", "pinned")
 # Workloads that run for a fixed time and count.
 TIMED = ("uneven", "uneven-swap", "stall", "stall-pair")
 STALLS = ("stall", "stall-pair")
