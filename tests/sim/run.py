@@ -122,6 +122,7 @@ TWINS = {
         ("teams are split", {"Daemon=yes": "Off=buddies"}),
         ("all share all", {"SharedBy=8": ""}),
     ],
+    "s-neighbours": [("never a second node", {"Mode=auto": "Mode=auto\nMaxNodes=1"})],
     "s-siblings": [("never a second node", {"Mode=auto": "Mode=auto\nMaxNodes=1"})],
     "s-cpuset": [("all that is wanted in it counts on its nodes", {"Policies=auto": "Policies=auto\nOff=reach"})],
     "s-pairs-stay": [("they get the node of their memory", {"Policies=auto": "Policies=auto\nOff=here"})],

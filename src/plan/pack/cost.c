@@ -84,7 +84,7 @@ static uint64_t siblings_cost(const Pack *p, const PackSite *site, const PackLoa
 
     return (sure * weight + squeezed * SQUEEZE_WEIGHT + waiting(p, site, load) * WAITING_WEIGHT +
             excess_by_chance(site, load) * CHANCE_WEIGHT) *
-           p->far;
+           p->lost;
 }
 
 static uint64_t shortage_cost(const Pack *p, const PackSite *site, const PackLoad *load)
@@ -106,7 +106,7 @@ static uint64_t starved_cost(const Pack *p, const PackSite *site, const PackLoad
 {
     uint64_t lacking = load->traffic > site->fed ? (load->traffic - site->fed) * 1000 / load->traffic : 0;
 
-    return load->thirst * lacking / 1000 * STARVED_WEIGHT * p->far;
+    return load->thirst * lacking / 1000 * STARVED_WEIGHT * p->lost;
 }
 
 static uint64_t even_cost(const Pack *p, const PackSite *site, const PackLoad *load)
@@ -130,7 +130,7 @@ static uint64_t slice_cost(const Pack *p, const PackSlice *slice, const PackSlic
 
     if (waits < WAITING_MIN || p->problem->share_permille > 0)
         waits = 0;
-    return (over * PACK_OVERLOAD * PACK_SCALE + beyond * PACK_CROWDED + waits * WAITING_WEIGHT) * p->far;
+    return over * PACK_OVERLOAD * PACK_SCALE * p->far + (beyond * PACK_CROWDED + waits * WAITING_WEIGHT) * p->lost;
 }
 
 /* Loads */
