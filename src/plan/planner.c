@@ -223,7 +223,7 @@ bool planner_is_kernels(const World *world, const Policy *policy, bool hidden)
 {
     return rule_holds(world, ABLATION_BESIDE) && world->kernel_balances &&
            (hidden || world->use_hidden || policy->mode == POLICY_MODE_INTERLEAVE ||
-            (policy->evidence != POLICY_EVIDENCE_AUTO && policy->evidence != POLICY_EVIDENCE_WRITE));
+            !policy_locates_use(policy));
 }
 
 bool planner_presses(const Topology *topology, CpuMask cpus, CpuMask nodes, uint64_t permille)

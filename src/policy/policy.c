@@ -41,6 +41,11 @@ bool policy_chooses_nodes(const Policy *policy)
     return policy->mode != POLICY_MODE_NONE && policy->mode != POLICY_MODE_FIXED;
 }
 
+bool policy_locates_use(const Policy *policy)
+{
+    return policy->evidence == POLICY_EVIDENCE_AUTO || policy->evidence == POLICY_EVIDENCE_WRITE;
+}
+
 PolicyGroupBy policy_group_by(const Policy *policy)
 {
     if (policy->group_by != POLICY_GROUP_BY_AUTO)

@@ -72,7 +72,7 @@ typedef enum PolicyScope { /* how far from home a CPU may be lent; same order as
     POLICY_SCOPE_INVALID = -EINVAL,
 } PolicyScope;
 
-typedef enum PolicyEvidence {
+typedef enum PolicyEvidence { /* auto, and the kinds of probe/memory/evidence.h in their order */
     POLICY_EVIDENCE_AUTO,
     POLICY_EVIDENCE_WRITE,     /* W */
     POLICY_EVIDENCE_KERNEL,    /* A */
@@ -200,6 +200,9 @@ extern const char *const policy_evidence_names[];
 
 /* Whether the planner chooses the nodes. */
 bool policy_chooses_nodes(const Policy *policy);
+
+/* Whether Evidence= permits a kind that says in which blocks a thread uses memory, where such a kind works. */
+bool policy_locates_use(const Policy *policy);
 
 /* What forms a group. GroupBy=auto means processes seen to share memory (AUTO) with Mode=auto, and a cgroup
  * with any other Mode= and with Act=unit or cpuset. */

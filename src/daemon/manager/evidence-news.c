@@ -139,7 +139,7 @@ static int take(void *userdata, const EvidenceReport *report, EvidenceSession *s
     if (!session)
         return 0;
     look->touches = evidence_touches(session);
-    look->regions = watch->kind == EVIDENCE_WRITE ? evidence_regions(session) : NULL;
+    look->regions = evidence_regions(session);
     r = memory_watch_look(look);
     return r == 0 && look->window ? ask(watch, session) : r;
 }

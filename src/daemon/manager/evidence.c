@@ -42,13 +42,11 @@ EvidenceWatch *manager_evidence_find(const Manager *manager, pid_t pid)
 
 EvidenceKind manager_evidence_wanted(const Policy *policy)
 {
-    static const EvidenceKind kinds[POLICY_EVIDENCE_MAX] = {
-        [POLICY_EVIDENCE_AUTO] = EVIDENCE_MAX,
-        [POLICY_EVIDENCE_WRITE] = EVIDENCE_WRITE,
-        [POLICY_EVIDENCE_KERNEL] = EVIDENCE_KERNEL,
-        [POLICY_EVIDENCE_RESIDENCY] = EVIDENCE_RESIDENCY,
-    };
+    /* In the order of PolicyEvidence. */
+    static const EvidenceKind kinds[] = {EVIDENCE_MAX, EVIDENCE_WRITE, EVIDENCE_KERNEL, EVIDENCE_RESIDENCY};
 
+    static_assert(ARRAY_SIZE(kinds) == POLICY_EVIDENCE_MAX && POLICY_EVIDENCE_MAX == EVIDENCE_MAX + 1,
+                  "Evidence= names every kind");
     return kinds[policy->evidence];
 }
 
@@ -184,8 +182,7 @@ static int add_some(Manager *manager)
         int r;
 
         process->use_hidden = process->write_fails;
-        if ((kind != EVIDENCE_WRITE && kind != EVIDENCE_KERNEL) ||
-            manager_evidence_find(manager, process->pid))
+        if (kind == EVIDENCE_RESIDENCY || manager_evidence_find(manager, process->pid))
             continue;
         r = add(manager, process, kind);
         if (r < 0)
@@ -256,7 +253,7 @@ static void tell_all(Manager *manager, bool homes)
 
         if (homes)
             memory_watch_planned(&watch->use, world, process, policy);
-        process->use_awaited = watch->kind == EVIDENCE_WRITE && watch->report.outcome == 0 &&
+        process->use_awaited = evidence_locates(watch->kind) && watch->report.outcome == 0 &&
                                memory_watch_is_awaited(&watch->use, world, policy, process);
         manager_evidence_tell(manager, watch, process);
     }
@@ -325,7 +322,7 @@ void manager_evidence_foresee(Manager *manager)
             process->use_awaited = manager->evidence->n_watches < EVIDENCE_CREW_MAX &&
                                    (memory_watch_begins_early(world, policy, process) ||
                                     !memory_watch_is_asked(world, policy, process)) &&
-                                   kind_of(manager, process) == EVIDENCE_WRITE;
+                                   evidence_locates(kind_of(manager, process));
     }
 }
 
@@ -339,7 +336,7 @@ static bool is_early(const Manager *manager)
 
         if (memory_watch_begins_early(world, group_policy(world, manager->policies, process->workload),
                                       process) &&
-            kind_of(manager, process) == EVIDENCE_WRITE && !manager_evidence_find(manager, process->pid))
+            evidence_locates(kind_of(manager, process)) && !manager_evidence_find(manager, process->pid))
             return true;
     }
     return false;
@@ -414,7 +411,8 @@ void manager_evidence_start(Manager *manager)
     r = detect(manager);
     if (r == 0)
         r = start(manager);
-    manager->world->use_hidden = r < 0 || !manager->evidence->machine.abilities[EVIDENCE_WRITE].works;
+    manager->world->use_hidden =
+        r < 0 || !evidence_locates(evidence_choose(&manager->evidence->machine, EVIDENCE_MAX));
     if (r == 0) {
         tell_missing(manager);
         return;

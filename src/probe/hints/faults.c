@@ -200,9 +200,12 @@ static int get_ready(HintFaults *faults)
 
 static int begin(const EvidenceTarget *target, const EvidenceMachine *machine, void **ret_context)
 {
-    HintFaults *faults = calloc(1, sizeof(*faults));
+    HintFaults *faults;
     int r;
 
+    if (!machine->abilities[EVIDENCE_WRITE].works)
+        return -EOPNOTSUPP;
+    faults = calloc(1, sizeof(*faults));
     if (!faults)
         return -ENOMEM;
     faults->target = *target;
@@ -495,4 +498,4 @@ static int round_(void *context, const EvidenceNow *now, EvidenceFinds *finds, E
     return 0;
 }
 
-const EvidenceOps evidence_write = {detect, begin, round_, end};
+const EvidenceOps evidence_write = {detect, begin, round_, end, .locates = true};

@@ -24,7 +24,7 @@ int evidence_crew_new(const EvidenceMachine *machine, int root_fd, Topology *top
 EvidenceCrew *evidence_crew_free(EvidenceCrew *crew);
 
 typedef struct EvidenceSubject {
-    EvidenceKind kind; /* EVIDENCE_WRITE or EVIDENCE_KERNEL */
+    EvidenceKind kind; /* not EVIDENCE_RESIDENCY */
     pid_t pid, parent;
     uint64_t start_ticks;
     uid_t uid;

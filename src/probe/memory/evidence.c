@@ -17,7 +17,9 @@ struct EvidenceSession {
     EvidenceFinds finds;
 };
 
+/* In the order of their kinds. The last kind, residency, is not made by rounds. */
 static const EvidenceOps *const all_ops[] = {&evidence_write, &evidence_kernel};
+static_assert(ARRAY_SIZE(all_ops) == EVIDENCE_RESIDENCY, "one for each kind but residency");
 
 /* Residency always works, and is as good as no evidence of use. */
 void evidence_detect(int root_fd, bool live, EvidenceMachine *ret)
@@ -35,6 +37,11 @@ void evidence_detect_switched(int root_fd, EvidenceMachine *machine)
     machine->abilities[EVIDENCE_KERNEL] = (EvidenceAbility){0};
     machine->kernel_balances = false;
     evidence_kernel.detect(root_fd, true, machine);
+}
+
+bool evidence_locates(EvidenceKind kind)
+{
+    return kind < EVIDENCE_RESIDENCY && all_ops[kind]->locates;
 }
 
 EvidenceKind evidence_choose(const EvidenceMachine *machine, EvidenceKind wanted)
@@ -74,15 +81,12 @@ int evidence_begin(const EvidenceMachine *machine, EvidenceKind kind, const Evid
     EvidenceSession *session;
     int r;
 
-    if (kind != EVIDENCE_WRITE && kind != EVIDENCE_KERNEL)
-        return -EOPNOTSUPP;
-    /* The kernel's own evidence may have begun to work since it was tried. */
-    if (kind == EVIDENCE_WRITE && !machine->abilities[kind].works)
+    if (kind >= EVIDENCE_RESIDENCY)
         return -EOPNOTSUPP;
     session = calloc(1, sizeof(*session));
     if (!session)
         return -ENOMEM;
-    session->ops = kind == EVIDENCE_WRITE ? &evidence_write : &evidence_kernel;
+    session->ops = all_ops[kind];
     touches_init(&session->finds.touches, target->topology->n_nodes);
     r = evidence_ask(session, &(EvidenceRange){0, UINT64_MAX}, 1);
     if (r == 0)
@@ -129,7 +133,7 @@ Touches *evidence_touches(EvidenceSession *session)
 
 MemoryRegions *evidence_regions(EvidenceSession *session)
 {
-    return &session->finds.regions;
+    return session->ops->locates ? &session->finds.regions : NULL;
 }
 
 int evidence_ask(EvidenceSession *session, const EvidenceRange *ranges, size_t n)

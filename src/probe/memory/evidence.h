@@ -21,7 +21,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* In the order of preference. */
+/* In the order of preference, residency last. */
 typedef enum EvidenceKind {
     EVIDENCE_WRITE,     /* W: faults of writes to pages protected for this */
     EVIDENCE_KERNEL,    /* A: what the kernel's own balancing finds out */
@@ -61,6 +61,9 @@ void evidence_detect_switched(int root_fd, EvidenceMachine *machine);
  * another kind that might cost what was not asked for. Write faults precede the kernel's own evidence: they
  * tell which block is used, so pages move at once, and to their users. */
 EvidenceKind evidence_choose(const EvidenceMachine *machine, EvidenceKind wanted);
+
+/* Whether a kind says in which blocks memory is used (EvidenceOps.locates). */
+bool evidence_locates(EvidenceKind kind);
 
 /* Explains that in one line: "kernel; not write: perf_event_open() is not permitted". Malloc'd, NULL: no memory. */
 char *evidence_explain(const EvidenceMachine *machine, EvidenceKind wanted);
@@ -127,12 +130,13 @@ typedef struct EvidenceOps {
     int (*begin)(const EvidenceTarget *target, const EvidenceMachine *machine, void **ret_context);
     int (*round)(void *context, const EvidenceNow *now, EvidenceFinds *finds, EvidenceRound *ret);
     void (*end)(void *context);
+    bool locates; /* it finds blocks and regions, soon enough that a plan waits for them */
 } EvidenceOps;
 
 extern const EvidenceOps evidence_write, evidence_kernel;
 
-/* Begins to examine a process by EVIDENCE_WRITE or EVIDENCE_KERNEL. 0, EVIDENCE_E_... or -errno; -EOPNOTSUPP:
- * another kind, or write faults do not work here. May block. */
+/* Begins to examine a process. 0, EVIDENCE_E_... or -errno; -EOPNOTSUPP: by residency, or by a kind that does not work
+ * here. May block. */
 int evidence_begin(const EvidenceMachine *machine, EvidenceKind kind, const EvidenceTarget *target,
                    EvidenceSession **ret);
 EvidenceSession *evidence_end(EvidenceSession *session);
@@ -145,8 +149,8 @@ int evidence_round(EvidenceSession *session, const EvidenceNow *now, EvidenceRou
 /* Belongs to the session; must not be read while a round is made. */
 Touches *evidence_touches(EvidenceSession *session);
 
-/* Likewise: the regions of its memory. Only with EVIDENCE_WRITE, after a round that counted; else empty. What
- * a scan notes in there (RegionScan) is kept. */
+/* Likewise: the regions of its memory, empty before a round that counted. NULL with a kind that does not find them.
+ * What a scan notes in there (RegionScan) is kept. */
 MemoryRegions *evidence_regions(EvidenceSession *session);
 
 /* Sets the memory that the next rounds locate besides what is touched: `n` ranges, ascending and disjoint;

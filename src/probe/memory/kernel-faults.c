@@ -69,6 +69,7 @@ static void end(void *context)
     free(faults);
 }
 
+/* What did not work when it was tried may work now. */
 static int begin(const EvidenceTarget *target, const EvidenceMachine *machine, void **ret_context)
 {
     KernelFaults *faults;

@@ -26,8 +26,7 @@ static Seen see(const Engine *e, const Agent *agent, uint32_t index)
     const Policy *policy =
         process ? group_policy(agent->world, e->variant->policies, process->workload) : NULL;
 
-    if (found.family->n_alive > 0 && policy &&
-        (policy->evidence == POLICY_EVIDENCE_WRITE || policy->evidence == POLICY_EVIDENCE_AUTO) &&
+    if (found.family->n_alive > 0 && policy && policy_locates_use(policy) &&
         memory_watch_wanted(agent->world, policy, process))
         found.policy = policy;
     return found;
