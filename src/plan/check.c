@@ -79,17 +79,6 @@ static bool rule_fits(PlanKind kind, PlanRule rule)
             (rule == PLAN_RULE_HOME_CHANGED && kind == PLAN_KIND_SET_HOME));
 }
 
-/* The order in which actions must be carried out. */
-static int kind_order(PlanKind kind)
-{
-    static const int orders[PLAN_KIND_MAX] = {
-        [PLAN_KIND_RELEASE] = 0, [PLAN_KIND_RECALL] = 1, [PLAN_KIND_SET_HOME] = 2,
-        [PLAN_KIND_LEND] = 3,    [PLAN_KIND_PUSH] = 4,   [PLAN_KIND_MOVE_PAGES] = 5,
-    };
-
-    return orders[kind];
-}
-
 static int find_subject(const Check *check, CheckAction *x)
 {
     const PlanAction *a = x->a;
@@ -118,7 +107,7 @@ static int check_shape(const Check *check, CheckAction *x)
 
     if (a->kind < 0 || a->kind >= PLAN_KIND_MAX)
         return BROKEN(check, NULL, "the kind of action %zu is out of range", x->index);
-    if (x->index > 0 && kind_order(x->a[-1].kind) > kind_order(a->kind))
+    if (x->index > 0 && x->a[-1].kind > a->kind)
         return BROKEN(check, x, "it is out of order");
     if (!rule_fits(a->kind, a->rule))
         return BROKEN(check, x, "rule %s does not fit its kind", plan_rule_name(a->rule));
@@ -494,7 +483,7 @@ static int check_action(const Check *check, size_t index)
         r = check_hands(check, &x);
     if (r < 0)
         return r;
-    if (planner_spends(x.a->kind) && x.process->workload.i >= 0 &&
+    if (plan_kind_spends(x.a->kind) && x.process->workload.i >= 0 &&
         check->world->workloads[x.process->workload.i].paused)
         return BROKEN(check, &x, "its workload is paused");
 
@@ -514,9 +503,12 @@ static int check_action(const Check *check, size_t index)
     case PLAN_KIND_MOVE_PAGES:
         r = check_move(check, &x);
         return r < 0 ? r : check_move_room(check, &x);
-    default:
-        return 0;
+    case PLAN_KIND_RELEASE:
+    case PLAN_KIND_MAX:
+    case PLAN_KIND_INVALID:
+        break;
     }
+    return 0;
 }
 
 /* I4: the buckets have the tokens that the plan takes. */
@@ -579,7 +571,7 @@ int plan_check(const World *world, const PolicySet *policies, const PlanLimits *
         r = check_action(&check, i);
         if (r < 0)
             return r;
-        n_spent += planner_spends(plan->actions[i].kind);
+        n_spent += plan_kind_spends(plan->actions[i].kind);
     }
     if (n_spent > PLAN_ACTIONS_PER_TICK)
         return BROKEN(&check, NULL, "P7: %zu actions in one tick", n_spent);

@@ -194,7 +194,8 @@ static int apply_done(Commit *c, const PlanAction *action, Process *process, Tas
     case PLAN_KIND_MOVE_PAGES:
         follow_begun(c->world, group_policy(c->world, c->policies, action->workload), action, process);
         break;
-    default:
+    case PLAN_KIND_MAX:
+    case PLAN_KIND_INVALID:
         break;
     }
     return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Names and explanations of what a plan holds. They are part of the bus and of --json, so a name never changes. */
+/* Names and explanations of what a plan holds. They are part of the bus and of --json, so a name never changes. What
+ * holds for all actions of a kind is in the row of its name. */
 
 #include "plan/plan.h"
 
@@ -9,10 +10,17 @@ typedef struct NameText {
     const char *text;
 } NameText;
 
-static const char *const kinds[PLAN_KIND_MAX] = {
-    [PLAN_KIND_SET_HOME] = "set-home", [PLAN_KIND_LEND] = "lend", [PLAN_KIND_RECALL] = "recall",
-    [PLAN_KIND_RELEASE] = "release",   [PLAN_KIND_PUSH] = "push", [PLAN_KIND_MOVE_PAGES] = "move-pages",
+typedef struct KindRow {
+    const char *name;
+    bool spends;
+} KindRow;
+
+static const KindRow kinds[] = {
+    [PLAN_KIND_RELEASE] = {"release", false},  [PLAN_KIND_RECALL] = {"recall", false},
+    [PLAN_KIND_SET_HOME] = {"set-home", true}, [PLAN_KIND_LEND] = {"lend", true},
+    [PLAN_KIND_PUSH] = {"push", true},         [PLAN_KIND_MOVE_PAGES] = {"move-pages", true},
 };
+static_assert(ARRAY_SIZE(kinds) == PLAN_KIND_MAX, "one row per kind");
 
 static const NameText rules[PLAN_RULE_MAX] = {
     [PLAN_RULE_FIXED_HOME] = {"fixed-home", "The policy names its nodes (Mode=fixed, Nodes=)."},
@@ -159,7 +167,12 @@ static bool in_range(int value, int max)
 
 const char *plan_kind_name(PlanKind kind)
 {
-    return in_range(kind, PLAN_KIND_MAX) ? kinds[kind] : "invalid";
+    return in_range(kind, PLAN_KIND_MAX) ? kinds[kind].name : "invalid";
+}
+
+bool plan_kind_spends(PlanKind kind)
+{
+    return kinds[kind].spends;
 }
 
 const char *plan_rule_name(PlanRule rule)

@@ -15,11 +15,12 @@
 #define PLAN_ACTIONS_PER_TICK 64U  /* action budget of one tick (P7); recalls and releases do not count */
 #define PLAN_REFUSALS_MAX     256U /* kept per plan; the rest is only counted */
 
+/* In the order in which a plan lists them and act carries them out. */
 typedef enum PlanKind {
+    PLAN_KIND_RELEASE,    /* restore the original masks of a process or of one thread */
+    PLAN_KIND_RECALL,     /* take a lent CPU back: the thread's mask is its home again */
     PLAN_KIND_SET_HOME,   /* confine a process or a thread to its group's home */
     PLAN_KIND_LEND,       /* let one thread use one idle CPU outside its home */
-    PLAN_KIND_RECALL,     /* take it back: the thread's mask is its home again */
-    PLAN_KIND_RELEASE,    /* restore the original masks of a process or of one thread */
     PLAN_KIND_PUSH,       /* move one thread to an idle CPU of its mask, which stays as it is */
     PLAN_KIND_MOVE_PAGES, /* submit a migration request for the memory of a process; it outlasts the tick */
     PLAN_KIND_MAX,
@@ -328,6 +329,9 @@ const char *plan_rule_text(PlanRule rule);
 const char *plan_reason_name(PlanReason reason);
 const char *plan_reason_text(PlanReason reason);
 const char *plan_outcome_name(PlanOutcome outcome);
+
+/* Whether actions of this kind count against the budget of the tick (P7), and wait while a workload is paused. */
+bool plan_kind_spends(PlanKind kind);
 
 /* "stealing" for P2: what SOURCES.md explains under that number; NULL: there is no such mechanism. */
 const char *plan_mechanism_name(uint64_t mechanism);

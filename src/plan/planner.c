@@ -72,12 +72,6 @@ int planner_prepare(Planner *p)
     return 0;
 }
 
-bool planner_spends(PlanKind kind)
-{
-    return kind == PLAN_KIND_SET_HOME || kind == PLAN_KIND_LEND || kind == PLAN_KIND_PUSH ||
-           kind == PLAN_KIND_MOVE_PAGES;
-}
-
 CpuMask planner_intern(Planner *p, hwloc_const_bitmap_t set)
 {
     CpuMask mask = hwloc_bitmap_iszero(set) ? NULL : intern_mask(p->world->pool, set);
@@ -91,7 +85,7 @@ bool planner_act(Planner *p, const PlanAction *action)
     int r = APPEND(p->plan->actions, p->plan->actions_capacity, p->plan->n_actions, *action);
 
     planner_note(p, r);
-    p->n_spent += r == 0 && planner_spends(action->kind);
+    p->n_spent += r == 0 && plan_kind_spends(action->kind);
     return r == 0;
 }
 

@@ -283,8 +283,7 @@ void planner_refuse_task(Planner *p, uint8_t mechanism, PlanReason reason, const
 void planner_refuse_process(Planner *p, uint8_t mechanism, PlanReason reason, const Process *process,
                             uint64_t value, uint64_t limit);
 
-/* Whether actions of this kind count against the budget of the tick (P7), and whether there is room in it. */
-bool planner_spends(PlanKind kind);
+/* Whether there is room in the budget of the tick (P7). */
 bool planner_has_budget(const Planner *p);
 
 TaskKey planner_process_key(const Process *process);

@@ -46,9 +46,12 @@ static bool act_thread(Engine *e, uint32_t index, const PlanAction *action)
                set_mask(e, index, action->to, action->cpu.i, true);
     case PLAN_KIND_RELEASE:
         return thread->given && set_mask(e, index, thread->own, ENGINE_NONE, false);
-    default:
-        return false;
+    case PLAN_KIND_MOVE_PAGES:
+    case PLAN_KIND_MAX:
+    case PLAN_KIND_INVALID:
+        break;
     }
+    return false;
 }
 
 static void inherit(Engine *e, Family *family, const PlanAction *action)
@@ -110,6 +113,7 @@ static void count(Engine *e, Agent *agent, const PlanAction *action, uint32_t wo
         [PLAN_KIND_RELEASE] = SIM_METRIC_RELEASES,
     };
 
+    assert(metrics[action->kind] != SIM_METRIC_OPS);
     e->tallies[workload].count[metrics[action->kind]]++;
     if (action->kind == PLAN_KIND_LEND && action->cross_node)
         e->tallies[workload].count[SIM_METRIC_LENDS_CROSS]++;
