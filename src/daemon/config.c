@@ -6,6 +6,7 @@
 #include "base/time.h"
 #include "conf/search.h"
 #include "policy/policy.h"
+#include "world/load.h"
 
 #include <string.h>
 
@@ -33,7 +34,7 @@ const ConfKey config_keys[] = {
      "a time span from 100ms to 10s", NULL},
     {"Daemon", "MaxCPU", conf_parse_permille, &max_cpu_range, FIELD(max_cpu_permille), "1%",
      "a share of one CPU from 0.1% to 100%", NULL},
-    {"Daemon", "IdleCPU", conf_parse_permille, &idle_cpu_range, FIELD(idle_permille), "5%",
+    {"Daemon", "IdleCPU", conf_parse_permille, &idle_cpu_range, FIELD(idle_permille), LOAD_IDLE_TEXT,
      "a share of its time from 0.1% to 50%",
      "below this a CPU runs only timers and interrupts (P1, overload map)"},
     {"Daemon", "ReservedCPUs", conf_parse_list, NULL, FIELD(reserved_cpus), "",

@@ -178,8 +178,7 @@ static int check_lend_cpu(const Check *check, const CheckAction *x)
 
     if (!load->online || !load->usable)
         return BROKEN(check, x, "CPU %d is not usable", x->a->cpu.i);
-    if (load->busy_permille >= check->world->idle_permille ||
-        load->busy_before_permille >= check->world->idle_permille)
+    if (!load_cpu_is_idle(check->world, load))
         return BROKEN(check, x, "CPU %d is not idle", x->a->cpu.i);
     if (load->cooldown_until_usec > check->plan->now_usec)
         return BROKEN(check, x, "I7: CPU %d is cooling down", x->a->cpu.i);
@@ -258,7 +257,7 @@ static int check_lend(const Check *check, const CheckAction *x)
 
         for (size_t i = 0; i < check->world->n_leases; i++)
             lent |= check->world->leases[i].cpu.i == cpu && !is_taken_back(check, &check->world->leases[i]);
-        if (!lent && overload_cpu_is_idle(check->world, &check->world->cpus[cpu]))
+        if (!lent && load_cpu_is_idle(check->world, &check->world->cpus[cpu]))
             return BROKEN(check, x, "CPU %d of its home is idle", cpu);
     }
     return 0;
@@ -292,7 +291,7 @@ static int check_push(const Check *check, const CheckAction *x)
     for (uint32_t i = 0; i < check->world->topology->cpu_limit; i++)
         if (check->world->topology->cpus[i].present && check->world->cpus[i].online &&
             check->world->topology->cpus[i].core.i == to->core.i &&
-            !overload_cpu_is_idle(check->world, &check->world->cpus[i]))
+            !load_cpu_is_idle(check->world, &check->world->cpus[i]))
             return BROKEN(check, x, "CPU %" PRIu32 " of the core is not idle", i);
     for (size_t i = 0; i < x->index; i++)
         if (check->plan->actions[i].kind == PLAN_KIND_PUSH &&

@@ -322,9 +322,6 @@ bool planner_is_kernels(const World *world, const Policy *policy, bool hidden);
 /* Finds the idle CPUs (into the scratch), and counts them and the overloaded ones (into the plan). */
 void overload_classify(Planner *p);
 
-/* One CPU of the World, without regard to leases. */
-bool overload_cpu_is_idle(const World *world, const CpuLoad *cpu);
-
 /* home.c: homes, new members */
 
 /* Decides the home of each group, and the mask its threads are due. */

@@ -101,6 +101,12 @@ void load_cpu(CpuLoad *cpu, uint64_t now_usec, uint64_t busy_nsec, uint64_t wait
     follow_idle(cpu, now_usec > interval_usec ? now_usec - interval_usec : 0, idle_permille);
 }
 
+bool load_cpu_is_idle(const World *world, const CpuLoad *cpu)
+{
+    return cpu->usable && cpu->idle_since_usec > 0 && cpu->busy_permille < world->idle_permille &&
+           cpu->busy_before_permille < world->idle_permille;
+}
+
 /* Never 0, which would mean not known. */
 static uint32_t young_demand(const Group *g)
 {

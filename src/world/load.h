@@ -7,8 +7,9 @@
 
 #include <stdint.h>
 
-/* Below this a CPU is idle (P1: idle iff busy < 5 %), and a thread asleep. */
+/* Below this a CPU is idle (P1: idle iff busy < 5 %) unless IdleCPU= says otherwise, and a thread asleep. */
 #define LOAD_IDLE_PERMILLE 50
+#define LOAD_IDLE_TEXT     "5%" /* the same, in numaplaced.conf */
 
 /* One whole CPU. */
 #define LOAD_FULL_PERMILLE 1000
@@ -43,3 +44,6 @@ void load_nodes(World *world);
  * 1000, wait is not. `wait_known` false: wait is 0 and marked unknown. An empty interval changes nothing. */
 void load_cpu(CpuLoad *cpu, uint64_t now_usec, uint64_t busy_nsec, uint64_t wait_nsec, bool wait_known,
               uint64_t interval_nsec, uint32_t idle_permille);
+
+/* Whether a CPU is usable and idle, in two ticks in a row (plan/cpu/overload.c). Leases are not regarded. */
+bool load_cpu_is_idle(const World *world, const CpuLoad *cpu);

@@ -55,7 +55,7 @@ static bool overflowed(const World *world, const Group *group)
 static bool is_idle_elsewhere(const Planner *p, CpuMask home)
 {
     for (int i = hwloc_bitmap_first(p->s->usable); i >= 0; i = hwloc_bitmap_next(p->s->usable, i))
-        if (!hwloc_bitmap_isset(home, (unsigned)i) && overload_cpu_is_idle(p->world, &p->world->cpus[i]))
+        if (!hwloc_bitmap_isset(home, (unsigned)i) && load_cpu_is_idle(p->world, &p->world->cpus[i]))
             return true;
     return false;
 }
@@ -79,7 +79,7 @@ static bool is_crowded(const Planner *p, const Group *group)
             if (!hwloc_bitmap_isset(p->s->usable, (unsigned)k) ||
                 !hwloc_bitmap_isset(group->home, (unsigned)k))
                 continue;
-            if (overload_cpu_is_idle(p->world, cpu))
+            if (load_cpu_is_idle(p->world, cpu))
                 return false;
             /* A CPU to which many threads are pinned counts as overloaded, and no more. */
             wants += MIN(cpu->busy_permille + cpu->wait_permille, 2 * LOAD_FULL_PERMILLE);

@@ -90,7 +90,7 @@ uint64_t choose_wanted_permille(const Planner *p)
     uint64_t wants = 0, n = (uint64_t)MAX(hwloc_bitmap_weight(p->s->usable), 1);
 
     for (int i = hwloc_bitmap_first(p->s->usable); i >= 0; i = hwloc_bitmap_next(p->s->usable, i))
-        if (overload_cpu_is_idle(p->world, &p->world->cpus[i]))
+        if (load_cpu_is_idle(p->world, &p->world->cpus[i]))
             return 0;
     for (size_t i = 0; i < p->world->n_groups; i++)
         if (!p->world->groups[i].gone && p->world->groups[i].workload.i >= 0)

@@ -12,12 +12,7 @@
  * when the kernel accounts for it as such. */
 
 #include "plan/planner.h"
-
-bool overload_cpu_is_idle(const World *world, const CpuLoad *cpu)
-{
-    return cpu->usable && cpu->idle_since_usec > 0 && cpu->busy_permille < world->idle_permille &&
-           cpu->busy_before_permille < world->idle_permille;
-}
+#include "world/load.h"
 
 static bool is_overloaded(const CpuLoad *cpu)
 {
@@ -39,7 +34,7 @@ void overload_classify(Planner *p)
             continue;
         if (is_overloaded(load))
             p->plan->n_overloaded++;
-        cpu->idle = cpu->lease < 0 && overload_cpu_is_idle(p->world, load);
+        cpu->idle = cpu->lease < 0 && load_cpu_is_idle(p->world, load);
         if (!cpu->idle)
             continue;
         p->plan->n_idle++;
