@@ -10,6 +10,7 @@
 #include "base/parse.h"
 #include "base/root.h"
 #include "base/util.h"
+#include "kernel/cgroup/paths.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -158,7 +159,7 @@ static int find_partition(int root_fd, const KindRow *row, char *detail)
     int r = all && rest ? root_read_list(root_fd, "sys/devices/system/cpu/online", all) : -ENOMEM;
 
     if (r == 0)
-        r = root_read_list(root_fd, "sys/fs/cgroup/cpuset.cpus.effective", rest);
+        r = root_read_list(root_fd, CGROUP_ROOT "/cpuset.cpus.effective", rest);
     if (r < 0 || hwloc_bitmap_iszero(rest))
         return r == -ENOMEM ? r : 0;
     if (hwloc_bitmap_andnot(all, all, rest) < 0)

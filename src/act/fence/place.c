@@ -40,7 +40,7 @@ void fence_host_read(int root_fd, ActHost *ret)
 
     *ret = (ActHost){
         .cpuset2 =
-            root_read(root_fd, "sys/fs/cgroup/cgroup.controllers", controllers, sizeof(controllers)) > 0 &&
+            root_read(root_fd, CGROUP_ROOT "/cgroup.controllers", controllers, sizeof(controllers)) > 0 &&
             has_word(controllers, "cpuset"),
         .cpuset1 = v1 == CPUSETS_V1_CGROUP,
         .cpusetfs = v1 == CPUSETS_V1_DEV && libcpuset_begin(root_fd) == 0,
@@ -54,18 +54,15 @@ void fence_host_read(int root_fd, ActHost *ret)
  * 0: none. */
 static size_t outer_unit(const char *path, const char **ret)
 {
-    static const char *const units[] = {".service", ".scope", ".socket", ".mount", ".swap"};
-
     while (*path) {
         size_t len;
 
         path += strspn(path, "/");
         len = strcspn(path, "/");
-        for (size_t i = 0; i < ARRAY_SIZE(units); i++)
-            if (has_suffix(path, len, units[i])) {
-                *ret = path;
-                return len;
-            }
+        if (cgroup_is_unit(path, len)) {
+            *ret = path;
+            return len;
+        }
         if (!has_suffix(path, len, ".slice"))
             return 0;
         path += len;
@@ -109,7 +106,7 @@ static bool is_delegated(int root_fd, const char *path)
     static const char *const names[] = {"trusted.delegate", "user.delegate"};
     char full[PATH_MAX + 32], value[2];
 
-    (void)snprintf(full, sizeof(full), "/proc/self/fd/%d/sys/fs/cgroup%s", root_fd, path);
+    (void)snprintf(full, sizeof(full), "/proc/self/fd/%d/" CGROUP_ROOT "%s", root_fd, path);
     for (size_t i = 0; i < ARRAY_SIZE(names); i++)
         if (getxattr(full, names[i], value, sizeof(value)) == 1 && value[0] == '1')
             return true;
@@ -222,9 +219,9 @@ ActWhy fence_place(int root_fd, const ActHost *host, const Process *process, Act
 
 static const char *mount_point(ActFenceKind kind)
 {
-    return kind == ACT_FENCE_CGROUP1    ? "sys/fs/cgroup/cpuset"
+    return kind == ACT_FENCE_CGROUP1    ? CGROUP_ROOT "/cpuset"
            : kind == ACT_FENCE_CPUSETFS ? "dev/cpuset"
-                                        : "sys/fs/cgroup";
+                                        : CGROUP_ROOT;
 }
 
 /* The path of `file` ("cpuset.cpus") in a cgroup. */

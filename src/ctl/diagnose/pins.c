@@ -79,7 +79,7 @@ pid_t pins_origin(pid_t pid, pid_t tid, char **ret_comm)
 /* For cgroup v2. On version 1 the paths differ, and the group itself is reported. */
 static ssize_t read_cpus(int root_fd, const char *cgroup, char *text, size_t size)
 {
-    CLEANUP_FREE char *path = format_text("sys/fs/cgroup%s/cpuset.cpus.effective", cgroup);
+    CLEANUP_FREE char *path = format_text(CGROUP_ROOT "%s/cpuset.cpus.effective", cgroup);
 
     return path ? root_read(root_fd, path, text, size) : -ENOMEM;
 }
@@ -91,7 +91,7 @@ char *pins_cpuset_origin(int root_fd, const char *cgroup)
 
     if (!texts || !at)
         return NULL;
-    cgroup_leave_threaded(root_fd, "sys/fs/cgroup", at);
+    cgroup_leave_threaded(root_fd, CGROUP_ROOT, at);
     /* The controller may not be enabled this far down. */
     while (read_cpus(root_fd, at, texts, TASKSTAT_STATUS_SIZE) < 0) {
         slash = strrchr(at, '/');

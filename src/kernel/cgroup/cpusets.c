@@ -60,7 +60,7 @@ CpusetsV1 cpusets_v1(int root_fd)
 {
     bool mounted = false;
 
-    if (root_has(root_fd, "sys/fs/cgroup/cpuset/cpuset.cpus"))
+    if (root_has(root_fd, CGROUP_ROOT "/cpuset/cpuset.cpus"))
         return CPUSETS_V1_CGROUP;
     /* The file shows that no mount over /dev hides the cpusets; mountinfo, that it is one of theirs. */
     if (root_has(root_fd, "dev/cpuset/cpus") &&

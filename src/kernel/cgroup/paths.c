@@ -59,3 +59,13 @@ int cgroup_parse(char *text, CgroupPaths *ret)
     ret->cpuset = cpuset ? cpuset : unified ? unified : "/";
     return 0;
 }
+
+bool cgroup_is_unit(const char *name, size_t len)
+{
+    static const char *const suffixes[] = {".service", ".scope", ".socket", ".mount", ".swap"};
+
+    for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++)
+        if (has_suffix(name, len, suffixes[i]))
+            return true;
+    return false;
+}

@@ -6,6 +6,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Below the root: where version 2 is mounted, or the hierarchies of version 1 are. */
+#define CGROUP_ROOT "sys/fs/cgroup"
+
 /* Room for /proc/PID/cgroup: a path of at most PATH_MAX for each of a few hierarchies. */
 #define CGROUP_TEXT_SIZE 16384U
 
@@ -20,3 +23,7 @@ int cgroup_parse(char *text, CgroupPaths *ret);
 
 /* Whether the comma-separated `list` of length `len` contains `name`. */
 bool cgroup_list_has(const char *list, size_t len, const char *name);
+
+/* Whether a component of a path, of length `len`, ends like the name of a systemd unit that holds processes: a service,
+ * scope, socket, mount or swap. */
+bool cgroup_is_unit(const char *name, size_t len);

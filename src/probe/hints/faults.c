@@ -33,8 +33,6 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#define CGROUP_ROOT "sys/fs/cgroup"
-
 /* A process that grows by more between two rounds is taken to touch memory for the first time. */
 #define GROWTH_PAGES 512U
 #define GROWTH_SHARE 64U

@@ -15,24 +15,16 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Whether a path component is a unit name with one of these suffixes. */
-static bool is_unit(const char *name, size_t len, const char *const *suffixes)
+/* Whether a path component may be the name of a unit. */
+static bool is_name(const char *name, size_t len)
 {
     static const char allowed[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz:-_.\\@";
 
-    if (len == 0 || len >= CGROUP_NAME_SIZE || *name == '@' || strspn(name, allowed) < len)
-        return false;
-    for (; *suffixes; suffixes++)
-        if (has_suffix(name, len, *suffixes))
-            return true;
-    return false;
+    return len > 0 && len < CGROUP_NAME_SIZE && *name != '@' && strspn(name, allowed) >= len;
 }
 
 void cgroup_unit(const char *path, CgroupUnit *ret)
 {
-    static const char *const units[] = {".service", ".scope", ".socket", ".mount", ".swap", NULL};
-    static const char *const slices[] = {".slice", NULL};
-
     *ret = (CgroupUnit){0};
     while (*path) {
         size_t len;
@@ -41,7 +33,10 @@ void cgroup_unit(const char *path, CgroupUnit *ret)
         path += strspn(path, "/");
         path += *path == '_';
         len = strcspn(path, "/");
-        to = is_unit(path, len, units) ? ret->unit : is_unit(path, len, slices) ? ret->slice : NULL;
+        to = !is_name(path, len)               ? NULL
+             : cgroup_is_unit(path, len)       ? ret->unit
+             : has_suffix(path, len, ".slice") ? ret->slice
+                                               : NULL;
         if (to) {
             memcpy(to, path, len);
             to[len] = '\0';
@@ -52,12 +47,12 @@ void cgroup_unit(const char *path, CgroupUnit *ret)
 
 ProbeCgroupLayout cgroup_layout(int root_fd)
 {
-    if (root_has(root_fd, "sys/fs/cgroup/cgroup.controllers"))
+    if (root_has(root_fd, CGROUP_ROOT "/cgroup.controllers"))
         return PROBE_CGROUP_V2;
-    if (root_has(root_fd, "sys/fs/cgroup/unified/cgroup.controllers"))
+    if (root_has(root_fd, CGROUP_ROOT "/unified/cgroup.controllers"))
         return PROBE_CGROUP_HYBRID;
-    if (root_has(root_fd, "sys/fs/cgroup/cpu") || root_has(root_fd, "sys/fs/cgroup/cpuset") ||
-        root_has(root_fd, "sys/fs/cgroup/systemd") || cpusets_v1(root_fd) == CPUSETS_V1_DEV)
+    if (root_has(root_fd, CGROUP_ROOT "/cpu") || root_has(root_fd, CGROUP_ROOT "/cpuset") ||
+        root_has(root_fd, CGROUP_ROOT "/systemd") || cpusets_v1(root_fd) == CPUSETS_V1_DEV)
         return PROBE_CGROUP_V1;
     return PROBE_CGROUP_NONE;
 }
@@ -104,10 +99,10 @@ void cgroup_leave_threaded(int root_fd, const char *directory, char *path)
 int cgroup_cpuset(int root_fd, ProbeCgroupLayout layout, CpusetsV1 v1, const char *path, int *kept,
                   hwloc_bitmap_t ret)
 {
-    const char *directory = v1 == CPUSETS_V1_CGROUP         ? "sys/fs/cgroup/cpuset"
+    const char *directory = v1 == CPUSETS_V1_CGROUP         ? CGROUP_ROOT "/cpuset"
                             : v1 == CPUSETS_V1_DEV          ? "dev/cpuset"
-                            : layout == PROBE_CGROUP_V2     ? "sys/fs/cgroup"
-                            : layout == PROBE_CGROUP_HYBRID ? "sys/fs/cgroup/unified"
+                            : layout == PROBE_CGROUP_V2     ? CGROUP_ROOT
+                            : layout == PROBE_CGROUP_HYBRID ? CGROUP_ROOT "/unified"
                                                             : NULL;
     const char *effective = v1 == CPUSETS_V1_CGROUP ? "cpuset.effective_cpus"
                             : v1 == CPUSETS_V1_DEV  ? "effective_cpus"
