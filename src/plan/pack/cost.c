@@ -26,6 +26,7 @@
 #define WAITING_WEIGHT  (PACK_SCALE * 4)
 #define WAITING_MIN     250U
 #define STARVED_WEIGHT  (PACK_SCALE * 2)
+#define LOST_MIN        10U /* the distance of memory that takes twice the time, minus 10 */
 
 /* Costs */
 
@@ -78,13 +79,14 @@ static uint64_t waiting(const Pack *p, const PackSite *site, const PackLoad *loa
 
 static uint64_t siblings_cost(const Pack *p, const PackSite *site, const PackLoad *load)
 {
-    uint64_t weight = site->cores < site->capacity ? SIBLINGS_WEIGHT : PACK_CROWDED;
+    bool has_siblings = site->cores < site->capacity;
+    uint64_t weight = has_siblings ? SIBLINGS_WEIGHT : PACK_CROWDED;
     uint64_t cores = site->cores + site->unmet, sure = load->cpu > cores ? load->cpu - cores : 0;
-    uint64_t squeezed = site->cores < site->capacity && load->steady > cores ? load->steady - cores : 0;
+    uint64_t squeezed = has_siblings && load->steady > cores ? load->steady - cores : 0;
 
     return (sure * weight + squeezed * SQUEEZE_WEIGHT + waiting(p, site, load) * WAITING_WEIGHT +
             excess_by_chance(site, load) * CHANCE_WEIGHT) *
-           p->lost;
+           (has_siblings ? MAX(p->far, LOST_MIN) : p->far);
 }
 
 static uint64_t shortage_cost(const Pack *p, const PackSite *site, const PackLoad *load)
@@ -106,7 +108,7 @@ static uint64_t starved_cost(const Pack *p, const PackSite *site, const PackLoad
 {
     uint64_t lacking = load->traffic > site->fed ? (load->traffic - site->fed) * 1000 / load->traffic : 0;
 
-    return load->thirst * lacking / 1000 * STARVED_WEIGHT * p->lost;
+    return load->thirst * lacking / 1000 * STARVED_WEIGHT * p->far;
 }
 
 static uint64_t even_cost(const Pack *p, const PackSite *site, const PackLoad *load)
@@ -130,7 +132,7 @@ static uint64_t slice_cost(const Pack *p, const PackSlice *slice, const PackSlic
 
     if (waits < WAITING_MIN || p->problem->share_permille > 0)
         waits = 0;
-    return over * PACK_OVERLOAD * PACK_SCALE * p->far + (beyond * PACK_CROWDED + waits * WAITING_WEIGHT) * p->lost;
+    return (over * PACK_OVERLOAD * PACK_SCALE + beyond * PACK_CROWDED + waits * WAITING_WEIGHT) * p->far;
 }
 
 /* Loads */

@@ -87,8 +87,7 @@ typedef struct Pack {
     uint32_t n_sites, n_items;
     PackSite sites[PACK_NODES_MAX];
     uint32_t *excess; /* [n_sites * n_sites]: distance above local, sum of both directions */
-    uint64_t far, lost; /* pack.h */
-    uint64_t allowed_imbalance;
+    uint64_t far, allowed_imbalance;
     uint64_t heavy, unpressed; /* sums: of all load that presses on memory, and of pack_unpressed() */
     PackItem *items;
     uint64_t *remote;                /* [n_items * n_sites] */

@@ -115,7 +115,7 @@ static uint64_t wide_cost(const Pack *p, const PackItem *item, PackNodes set)
     limit = pack_limit(capacity);
     demand = MIN(item->demand, limits);
     cost = demand > limit ? (demand - limit) * PACK_OVERLOAD * PACK_SCALE * p->far : 0;
-    return cost + (item->demand > cores ? (item->demand - cores) * PACK_CROWDED * p->lost : 0);
+    return cost + (item->demand > cores ? (item->demand - cores) * PACK_CROWDED * p->far : 0);
 }
 
 /* How much more a crowd costs because threads are whole (pack.h). */

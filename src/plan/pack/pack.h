@@ -100,10 +100,7 @@ typedef struct PackProblem {
 } PackProblem;
 
 /* What a packing costs. The unit is 1/64 of a permille of a CPU whose memory is one unit of distance further
- * away than local. `far` is the largest distance of the machine minus 10, at least 1. `lost` is the
- * same, but at least 10, where memory takes twice the time: what a thread cannot do beside a busy sibling is lost
- * however near the other nodes are (S-NEIGHBOURS). Where they are farther, `lost` is more: memory is to follow, so it
- * will not be far for long. Sums over all groups:
+ * away than local. `far` is the largest distance of the machine minus 10, at least 1. Sums over all groups:
  *
  *   remote    weight x mean of (distance - 10) from a node of its set to its memory, weighted by bytes, as
  *             things are now. The weight of a group is its demand: threads wait for memory, and bytes of
@@ -137,30 +134,33 @@ typedef struct PackProblem {
  *             has that half once, not for each.) With 32, a group that needs 112 % of a node is better off on
  *             two, even as far apart as nodes can be and with all memory on the first. A group leaves all its
  *             memory for an overload of a 32nd of its demand: fitting comes first
- *   siblings  2 x lost x (demand beyond its cores), on a node whose cores have siblings. A thread beside a
+ *   siblings  2 x far x (demand beyond its cores), on a node whose cores have siblings. A thread beside a
  *             busy sibling runs at 0.6 of its speed, and so does the sibling. The loss of 0.8 of a CPU is two
  *             to three times what far memory costs a thread that waits for memory half of its time (80 : 135
  *             ns). So a group prefers cores elsewhere even to siblings beside its memory (P4: idle core, idle
  *             CPU, least loaded).
- *             Where each CPU is a core of its own, 3/4 x lost x (demand beyond them): a thread that waits now
+ *             On a node with siblings `far` is taken as at least 10 for all of this, as if memory elsewhere took
+ *             twice the time: what is lost is lost however near the other nodes are (S-NEIGHBOURS). Where they
+ *             are farther it stays, because memory is to follow and will not be far for long.
+ *             Where each CPU is a core of its own, 3/4 x far x (demand beyond them): a thread that waits now
  *             and then would rather wait elsewhere, unless its memory holds it.
- *             With or without siblings, a group on several nodes also pays 3/4 x lost x (demand beyond the
+ *             With or without siblings, a group on several nodes also pays 3/4 x far x (demand beyond the
  *             cores of all of them): much of its memory is far anyway.
- *             Where cores have siblings, also 1 x lost x (demand beyond the cores, of threads that never
+ *             Where cores have siblings, also 1 x far x (demand beyond the cores, of threads that never
  *             pause). They slow each other down all the time: eleven on six cores do two thirds of what they
  *             do on two nodes. All groups on the node count together: of eight such threads in two groups, on
  *             two nodes of two cores, each shares a core in any case.
- *             Also 4 x lost x (their demand beyond the CPUs), if the machine has enough for all. Half a CPU is
+ *             Also 4 x far x (their demand beyond the CPUs), if the machine has enough for all. Half a CPU is
  *             no overload, but one of these threads waits for good, or all for a part of the time, while a
  *             CPU is idle. That costs more than far memory costs three, and their memory follows them.
- *             For threads that pause, 3 x lost x (demand that at times finds no core, beyond the above), from
+ *             For threads that pause, 3 x far x (demand that at times finds no core, beyond the above), from
  *             mean and variance of all on the node: six threads that run two thirds of the time want five
  *             CPUs as often as three. A lone thread on n nodes has 1 / n^2 of its variance on each, as if it
  *             ran a little on all, since the kernel finds it an idle CPU. So threads that pause share nodes
  *             that are hardly further from their memory. The excess is at most what would be wanted beyond
  *             the cores if lone threads did not pause: four on four cores always find one.
  *             All groups of a cpuset together pay likewise for demand beyond its part of a node: as overload,
- *             3/4 x lost as if each CPU were a core, and 4 x lost for threads that never pause
+ *             3/4 x far as if each CPU were a core, and 4 x far for threads that never pause
  *   shortage  as overload, for memory that finds no room: as a part of all the memory that the node can
  *             have, converted to the same part of its CPUs
  *   crowd     8 x far x (load that presses on memory, beyond the allowed imbalance)^2 / size. With 8, 16
@@ -173,7 +173,7 @@ typedef struct PackProblem {
  *             cores of a node can mostly fill its memory controllers; both numbers are choices of ours. With
  *             it, three on a node of four, with all their memory, are better off on two, where `crowd` alone
  *             would not pay for split
- *   starved   2 x lost x (demand that waits for bandwidth that a node cannot give): the demand there, reduced
+ *   starved   2 x far x (demand that waits for bandwidth that a node cannot give): the demand there, reduced
  *             by stall_discount_permille, times the part of the traffic beyond four fifths of what the node
  *             gives, or beyond its share of all wanted traffic, if that is more. Where it is unknown what the
  *             node gives, beyond its share by size, and 4 GB/s.

@@ -16,7 +16,6 @@
 #define FED_LEAST        4000U
 #define WANTED_TIMES_MAX 1000U
 #define DISTANCE_HERE    10U
-#define LOST_MIN         DISTANCE_HERE /* the distance of memory that takes twice the time (pack.h) */
 #define WEIGHT_MIN       100U         /* permille: a group that sleeps now should wake beside its memory */
 #define SPREAD_PULL      PACK_FOLLOWS /* permille (pack.h) */
 #define SINGLE_PULL      500U         /* the same */
@@ -120,7 +119,6 @@ static int make_distances(Pack *p)
     for (uint32_t i = 0; i < problem->n_nodes; i++)
         for (uint32_t k = 0; k < problem->n_nodes; k++)
             p->far = MAX(p->far, excess(problem, i, k));
-    p->lost = MAX(p->far, LOST_MIN);
     p->excess = calloc((size_t)p->n_sites * p->n_sites + 1, sizeof(*p->excess));
     if (!p->excess)
         return -ENOMEM;
