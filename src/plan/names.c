@@ -20,7 +20,8 @@ static const KindRow kinds[] = {
     [PLAN_KIND_SET_HOME] = {"set-home", true}, [PLAN_KIND_LEND] = {"lend", true},
     [PLAN_KIND_PUSH] = {"push", true},         [PLAN_KIND_MOVE_PAGES] = {"move-pages", true},
 };
-static_assert(ARRAY_SIZE(kinds) == PLAN_KIND_MAX, "one row per kind");
+static_assert(ARRAY_SIZE(kinds) == PLAN_KIND_MAX,
+              "the last kind has a row; test_names() looks for the others");
 
 static const NameText rules[PLAN_RULE_MAX] = {
     [PLAN_RULE_FIXED_HOME] = {"fixed-home", "The policy names its nodes (Mode=fixed, Nodes=)."},
@@ -172,6 +173,7 @@ const char *plan_kind_name(PlanKind kind)
 
 bool plan_kind_spends(PlanKind kind)
 {
+    assert(kinds[kind].name);
     return kinds[kind].spends;
 }
 

@@ -16,8 +16,8 @@
  *   lending will do           what the group needs beyond its home fits the CPUs that the others leave idle
  *                             there, and is at most half of what it has at home: three threads for two CPUs
  *                             (S-UNEVEN);
- *   threads would wait        where a home lacks cores, but not their siblings, none waits, and nothing is lent
- *                             (S-SIBLINGS);
+ *   something would be lent   where cores have siblings: if its home has CPUs for all of it, no thread waits for
+ *                             one, even if some share cores (S-SIBLINGS);
  *   lending is allowed        by Steal=, Scope=, NodeLimit= and MaxDistance=;
  *   its threads share memory  as far as is known. If most of them use their own, they have homes on several
  *                             nodes (thread-homes.c). */
@@ -90,7 +90,7 @@ static bool loans_will_do(const Planner *p, const PackNode *nodes, size_t group,
     }
     lent = demand - MIN(demand, had);
     if (cores > 0 && cores < cpus && (lent == 0 || p->s->pack_groups[group].steady_permille > cores))
-        return false; /* siblings are what it lacks, and no thread borrows a core because its sibling is busy */
+        return false; /* nothing would be lent: no thread borrows a core because its sibling is busy */
     lack = nodes[node].capacity_permille / (now && now == (now & home) ? WAITS_PART_STAY : WAITS_PART);
     return others_on(p, group, node) + p->s->bound_permille[node] >= LIVES_PERMILLE &&
            lent <= room_on(p, nodes, group, node) + lack && lent * LOANS_PART <= had + lack;

@@ -139,9 +139,10 @@ typedef struct PackProblem {
  *             to three times what far memory costs a thread that waits for memory half of its time (80 : 135
  *             ns). So a group prefers cores elsewhere even to siblings beside its memory (P4: idle core, idle
  *             CPU, least loaded).
- *             On a node with siblings `far` is taken as at least 10 for all of this, as if memory elsewhere took
- *             twice the time: what is lost is lost however near the other nodes are (S-NEIGHBOURS). Where they
- *             are farther it stays, because memory is to follow and will not be far for long.
+ *             On a node with siblings, `far` in this entry is at least 10, as if memory elsewhere took twice the
+ *             time: what is lost is lost however near the other nodes are (S-NEIGHBOURS). That excludes what
+ *             groups on several nodes and cpusets pay. A larger `far` counts as it is: memory is to follow, and
+ *             will not be far for long.
  *             Where each CPU is a core of its own, 3/4 x far x (demand beyond them): a thread that waits now
  *             and then would rather wait elsewhere, unless its memory holds it.
  *             With or without siblings, a group on several nodes also pays 3/4 x far x (demand beyond the
@@ -179,7 +180,7 @@ typedef struct PackProblem {
  *             node gives, beyond its share by size, and 4 GB/s.
  *             Memory is assumed to follow. The fifth is for traffic that nobody counts, and because memory
  *             answers late long before it is full. A waiting CPU is lost like one beside a busy sibling
- *             (siblings)
+ *             (siblings); where nodes are nearer than 20 it counts for less than that
  *   unfair    3/2 x far x (demand beyond the capacity)^2 / capacity, times the part that is wanted in vain,
  *             if any is. Then no CPU is idle anywhere, and a group sent away from a full node gains nothing;
  *             but where more threads wait than elsewhere, each gets less. Overload and siblings begin that

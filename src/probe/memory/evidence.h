@@ -135,8 +135,8 @@ typedef struct EvidenceOps {
 
 extern const EvidenceOps evidence_write, evidence_kernel;
 
-/* Begins to examine a process. 0, EVIDENCE_E_... or -errno; -EOPNOTSUPP: by residency, or by a kind that does not work
- * here. May block. */
+/* Begins to examine a process. 0, EVIDENCE_E_... or -errno; -EOPNOTSUPP: by residency, or by write where that does not
+ * work. The kernel's own evidence may have begun to work since it was tried. May block. */
 int evidence_begin(const EvidenceMachine *machine, EvidenceKind kind, const EvidenceTarget *target,
                    EvidenceSession **ret);
 EvidenceSession *evidence_end(EvidenceSession *session);
