@@ -54,31 +54,6 @@ __attribute__((format(printf, 3, 4))) static void broken(const Check *check, con
 
 #define BROKEN(...) (broken(__VA_ARGS__), -EUCLEAN)
 
-/* A pause releases processes and ends leases; a home that changes moves threads and ends leases. */
-static bool rule_fits(PlanKind kind, PlanRule rule)
-{
-    static const PlanKind kinds[PLAN_RULE_MAX] = {
-        [PLAN_RULE_FIXED_HOME] = PLAN_KIND_SET_HOME,   [PLAN_RULE_FIRST_HOME] = PLAN_KIND_SET_HOME,
-        [PLAN_RULE_COMPRESS] = PLAN_KIND_SET_HOME,     [PLAN_RULE_SPREAD] = PLAN_KIND_SET_HOME,
-        [PLAN_RULE_REHOME] = PLAN_KIND_SET_HOME,       [PLAN_RULE_REVERT] = PLAN_KIND_SET_HOME,
-        [PLAN_RULE_NEW_MEMBER] = PLAN_KIND_SET_HOME,   [PLAN_RULE_OWN_NODE] = PLAN_KIND_SET_HOME,
-        [PLAN_RULE_IDLE_NEARBY] = PLAN_KIND_LEND,      [PLAN_RULE_IDLE_CORE] = PLAN_KIND_PUSH,
-        [PLAN_RULE_OWNER_WAITS] = PLAN_KIND_RECALL,    [PLAN_RULE_LEASE_ENDED] = PLAN_KIND_RECALL,
-        [PLAN_RULE_DEMAND_FELL] = PLAN_KIND_RECALL,    [PLAN_RULE_CPU_GONE] = PLAN_KIND_RECALL,
-        [PLAN_RULE_HOME_CHANGED] = PLAN_KIND_RECALL,   [PLAN_RULE_WORKLOAD_GONE] = PLAN_KIND_RELEASE,
-        [PLAN_RULE_REPINNED] = PLAN_KIND_RELEASE,      [PLAN_RULE_ROAMS] = PLAN_KIND_RELEASE,
-        [PLAN_RULE_HOME_GONE] = PLAN_KIND_RELEASE,     [PLAN_RULE_ANEW] = PLAN_KIND_RELEASE,
-        [PLAN_RULE_PAUSED] = PLAN_KIND_RELEASE,        [PLAN_RULE_FOLLOW_HOME] = PLAN_KIND_MOVE_PAGES,
-        [PLAN_RULE_INTERLEAVE] = PLAN_KIND_MOVE_PAGES, [PLAN_RULE_EVEN_OUT] = PLAN_KIND_MOVE_PAGES,
-        [PLAN_RULE_FOLLOW_PIN] = PLAN_KIND_MOVE_PAGES, [PLAN_RULE_GO_BACK] = PLAN_KIND_MOVE_PAGES,
-        [PLAN_RULE_FOLLOW_USE] = PLAN_KIND_MOVE_PAGES,
-    };
-
-    return rule >= 0 && rule < PLAN_RULE_MAX &&
-           (kind == kinds[rule] || (rule == PLAN_RULE_PAUSED && kind == PLAN_KIND_RECALL) ||
-            (rule == PLAN_RULE_HOME_CHANGED && kind == PLAN_KIND_SET_HOME));
-}
-
 static int find_subject(const Check *check, CheckAction *x)
 {
     const PlanAction *a = x->a;
@@ -109,13 +84,13 @@ static int check_shape(const Check *check, CheckAction *x)
         return BROKEN(check, NULL, "the kind of action %zu is out of range", x->index);
     if (x->index > 0 && x->a[-1].kind > a->kind)
         return BROKEN(check, x, "it is out of order");
-    if (!rule_fits(a->kind, a->rule))
+    if (!plan_rule_decides(a->rule, a->kind))
         return BROKEN(check, x, "rule %s does not fit its kind", plan_rule_name(a->rule));
     if (a->mechanism == 0)
         return BROKEN(check, x, "no mechanism is named");
-    if (a->kind != PLAN_KIND_MOVE_PAGES && (!a->from || !a->to || hwloc_bitmap_iszero(a->to)))
+    if (plan_kind_traits(a->kind)->masks && (!a->from || !a->to || hwloc_bitmap_iszero(a->to)))
         return BROKEN(check, x, "a mask is missing or empty");
-    if ((a->kind == PLAN_KIND_LEND || a->kind == PLAN_KIND_RECALL || a->kind == PLAN_KIND_PUSH) &&
+    if (plan_kind_traits(a->kind)->names_cpu &&
         (a->subject.tid == 0 || !topology_cpu(check->world->topology, a->cpu)))
         return BROKEN(check, x, "it needs a thread and a CPU");
     return find_subject(check, x);
@@ -124,11 +99,12 @@ static int check_shape(const Check *check, CheckAction *x)
 /* I1, I2, I10 */
 static int check_hands(const Check *check, const CheckAction *x)
 {
+    const PlanKindTraits *kind = plan_kind_traits(x->a->kind);
     bool any = false;
 
-    if (x->a->kind == PLAN_KIND_MOVE_PAGES)
+    if (!kind->masks)
         return 0;
-    if (x->a->kind == PLAN_KIND_RELEASE) {
+    if (kind->puts_back) {
         for (size_t i = 0; i < x->n_tasks; i++)
             any |= x->tasks[i].original != NULL;
         return any ? 0 : BROKEN(check, x, "there is nothing to put back");
@@ -167,12 +143,7 @@ static bool is_taken_back(const Check *check, const Lease *lease)
     return false;
 }
 
-static bool takes_cpu(PlanKind kind)
-{
-    return kind == PLAN_KIND_LEND || kind == PLAN_KIND_PUSH;
-}
-
-static int check_lend_cpu(const Check *check, const CheckAction *x)
+static int check_cpu(const Check *check, const CheckAction *x)
 {
     const CpuLoad *load = &check->world->cpus[x->a->cpu.i];
 
@@ -186,7 +157,8 @@ static int check_lend_cpu(const Check *check, const CheckAction *x)
         if (check->world->leases[i].cpu.i == x->a->cpu.i)
             return BROKEN(check, x, "CPU %d is lent already", x->a->cpu.i);
     for (size_t i = 0; i < x->index; i++)
-        if (takes_cpu(check->plan->actions[i].kind) && check->plan->actions[i].cpu.i == x->a->cpu.i)
+        if (plan_kind_traits(check->plan->actions[i].kind)->takes_cpu &&
+            check->plan->actions[i].cpu.i == x->a->cpu.i)
             return BROKEN(check, x, "CPU %d is lent twice", x->a->cpu.i);
     return 0;
 }
@@ -473,6 +445,17 @@ static int check_move_room(const Check *check, const CheckAction *x)
     return 0;
 }
 
+typedef int Invariant(const Check *check, const CheckAction *x);
+
+/* What holds for one kind only. */
+static Invariant *const invariants[PLAN_KIND_MAX][2] = {
+    [PLAN_KIND_RECALL] = {check_recall},
+    [PLAN_KIND_SET_HOME] = {check_home},
+    [PLAN_KIND_LEND] = {check_lend, check_lend_distance},
+    [PLAN_KIND_PUSH] = {check_push},
+    [PLAN_KIND_MOVE_PAGES] = {check_move, check_move_room},
+};
+
 static int check_action(const Check *check, size_t index)
 {
     CheckAction x = {.index = index, .a = &check->plan->actions[index]};
@@ -482,32 +465,12 @@ static int check_action(const Check *check, size_t index)
         r = check_hands(check, &x);
     if (r < 0)
         return r;
-    if (plan_kind_spends(x.a->kind) && x.process->workload.i >= 0 &&
+    if (plan_kind_traits(x.a->kind)->spends && x.process->workload.i >= 0 &&
         check->world->workloads[x.process->workload.i].paused)
         return BROKEN(check, &x, "its workload is paused");
-
-    switch (x.a->kind) {
-    case PLAN_KIND_SET_HOME:
-        return check_home(check, &x);
-    case PLAN_KIND_LEND:
-        r = check_lend(check, &x);
-        if (r == 0)
-            r = check_lend_cpu(check, &x);
-        return r < 0 ? r : check_lend_distance(check, &x);
-    case PLAN_KIND_PUSH:
-        r = check_push(check, &x);
-        return r < 0 ? r : check_lend_cpu(check, &x);
-    case PLAN_KIND_RECALL:
-        return check_recall(check, &x);
-    case PLAN_KIND_MOVE_PAGES:
-        r = check_move(check, &x);
-        return r < 0 ? r : check_move_room(check, &x);
-    case PLAN_KIND_RELEASE:
-    case PLAN_KIND_MAX:
-    case PLAN_KIND_INVALID:
-        break;
-    }
-    return 0;
+    for (size_t i = 0; r == 0 && i < ARRAY_SIZE(invariants[0]) && invariants[x.a->kind][i]; i++)
+        r = invariants[x.a->kind][i](check, &x);
+    return r == 0 && plan_kind_traits(x.a->kind)->takes_cpu ? check_cpu(check, &x) : r;
 }
 
 /* I4: the buckets have the tokens that the plan takes. */
@@ -523,8 +486,8 @@ static int check_caps(const Check *check)
         size_t n = 0;
 
         for (size_t i = 0; i < check->plan->n_actions; i++)
-            n += takes_cpu(check->plan->actions[i].kind) && check->plan->actions[i].cross_node &&
-                 check->plan->actions[i].workload.i == (int32_t)k;
+            n += plan_kind_traits(check->plan->actions[i].kind)->takes_cpu &&
+                 check->plan->actions[i].cross_node && check->plan->actions[i].workload.i == (int32_t)k;
         n_host += n;
         if (n > 0 && policy &&
             n * 1000 > cap_level(&w->workloads[k].cross_node, policy->cross_node_moves_per_sec,
@@ -570,7 +533,7 @@ int plan_check(const World *world, const PolicySet *policies, const PlanLimits *
         r = check_action(&check, i);
         if (r < 0)
             return r;
-        n_spent += plan_kind_spends(plan->actions[i].kind);
+        n_spent += plan_kind_traits(plan->actions[i].kind)->spends;
     }
     if (n_spent > PLAN_ACTIONS_PER_TICK)
         return BROKEN(&check, NULL, "P7: %zu actions in one tick", n_spent);

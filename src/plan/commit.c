@@ -217,7 +217,7 @@ static void apply_gone(const Commit *c, const PlanAction *action, Process *proce
  * threads already known to have the new mask are updated. */
 static void apply_foreign(Commit *c, const PlanAction *action, const Process *process, Task *tasks, size_t n)
 {
-    if (action->kind == PLAN_KIND_RELEASE) {
+    if (plan_kind_traits(action->kind)->puts_back) {
         done_release(c, action, tasks, n);
     } else if (action->subject.tid != 0) {
         end_lease(c, tasks);
@@ -233,7 +233,7 @@ static void apply_foreign(Commit *c, const PlanAction *action, const Process *pr
 static void apply_refused(const Commit *c, const PlanAction *action, const Process *process, Task *tasks,
                           size_t n)
 {
-    for (size_t i = 0; i < n && action->kind != PLAN_KIND_MOVE_PAGES; i++)
+    for (size_t i = 0; i < n && plan_kind_traits(action->kind)->masks; i++)
         if (action->kind != PLAN_KIND_SET_HOME || home_covers(c, action, process, &tasks[i]))
             tasks[i].hands = TASK_HANDS_DENIED;
 }
@@ -276,8 +276,8 @@ static bool home_failed(const Commit *c, const PlanOutcome *outcomes, uint64_t g
     for (size_t i = 0; outcomes && i < c->plan->n_actions; i++) {
         const PlanAction *action = &c->plan->actions[i];
 
-        if (action->group_id != group_id || action->kind == PLAN_KIND_LEND ||
-            action->kind == PLAN_KIND_PUSH || action->kind == PLAN_KIND_MOVE_PAGES)
+        if (action->group_id != group_id || !plan_kind_traits(action->kind)->masks ||
+            plan_kind_traits(action->kind)->takes_cpu)
             continue;
         if (outcomes[i] == PLAN_OUTCOME_DONE || outcomes[i] == PLAN_OUTCOME_FOREIGN ||
             outcomes[i] == PLAN_OUTCOME_PARTLY)

@@ -10,66 +10,100 @@ typedef struct NameText {
     const char *text;
 } NameText;
 
-typedef struct KindRow {
-    const char *name;
-    bool spends;
-} KindRow;
-
-static const KindRow kinds[] = {
-    [PLAN_KIND_RELEASE] = {"release", false},  [PLAN_KIND_RECALL] = {"recall", false},
-    [PLAN_KIND_SET_HOME] = {"set-home", true}, [PLAN_KIND_LEND] = {"lend", true},
-    [PLAN_KIND_PUSH] = {"push", true},         [PLAN_KIND_MOVE_PAGES] = {"move-pages", true},
+static const PlanKindTraits kinds[] = {
+    [PLAN_KIND_RELEASE] = {"release", .masks = true, .puts_back = true},
+    [PLAN_KIND_RECALL] = {"recall", .masks = true, .names_cpu = true},
+    [PLAN_KIND_SET_HOME] = {"set-home", .spends = true, .masks = true},
+    [PLAN_KIND_LEND] = {"lend", .spends = true, .masks = true, .names_cpu = true, .takes_cpu = true},
+    [PLAN_KIND_PUSH] = {"push", .spends = true, .masks = true, .names_cpu = true, .takes_cpu = true},
+    [PLAN_KIND_MOVE_PAGES] = {"move-pages", .spends = true},
 };
 static_assert(ARRAY_SIZE(kinds) == PLAN_KIND_MAX,
               "the last kind has a row; test_names() looks for the others");
 
-static const NameText rules[PLAN_RULE_MAX] = {
-    [PLAN_RULE_FIXED_HOME] = {"fixed-home", "The policy names its nodes (Mode=fixed, Nodes=)."},
-    [PLAN_RULE_FIRST_HOME] = {"first-home", "Its first home: the fewest near nodes with room for it."},
-    [PLAN_RULE_COMPRESS] = {"compress", "Fewer nodes have room for it now."},
-    [PLAN_RULE_SPREAD] = {"spread", "It needs more nodes."},
+/* The kinds of action that a rule decides. */
+enum {
+    RELEASES = 1U << PLAN_KIND_RELEASE,
+    RECALLS = 1U << PLAN_KIND_RECALL,
+    SETS_HOME = 1U << PLAN_KIND_SET_HOME,
+    LENDS = 1U << PLAN_KIND_LEND,
+    PUSHES = 1U << PLAN_KIND_PUSH,
+    MOVES_PAGES = 1U << PLAN_KIND_MOVE_PAGES,
+};
+
+typedef struct RuleRow {
+    const char *name;
+    const char *text;
+    unsigned kinds;
+} RuleRow;
+
+static const RuleRow rules[PLAN_RULE_MAX] = {
+    [PLAN_RULE_FIXED_HOME] = {"fixed-home", "The policy names its nodes (Mode=fixed, Nodes=).", SETS_HOME},
+    [PLAN_RULE_FIRST_HOME] = {"first-home", "Its first home: the fewest near nodes with room for it.",
+                              SETS_HOME},
+    [PLAN_RULE_COMPRESS] = {"compress", "Fewer nodes have room for it now.", SETS_HOME},
+    [PLAN_RULE_SPREAD] = {"spread", "It needs more nodes.", SETS_HOME},
     [PLAN_RULE_REHOME] =
         {"rehome",
-         "Other nodes suit it better: they are nearer to its memory, or another group takes its place."},
-    [PLAN_RULE_REVERT] = {"revert", "Its threads wait longer there than they did before (SettleSec=)."},
-    [PLAN_RULE_NEW_MEMBER] = {"new-member", "It joined a group that has a home."},
-    [PLAN_RULE_IDLE_NEARBY] = {"idle-nearby", "It waits for a CPU while one outside its home is idle."},
+         "Other nodes suit it better: they are nearer to its memory, or another group takes its place.",
+         SETS_HOME},
+    [PLAN_RULE_REVERT] = {"revert", "Its threads wait longer there than they did before (SettleSec=).",
+                          SETS_HOME},
+    [PLAN_RULE_NEW_MEMBER] = {"new-member", "It joined a group that has a home.", SETS_HOME},
+    [PLAN_RULE_IDLE_NEARBY] = {"idle-nearby", "It waits for a CPU while one outside its home is idle.",
+                               LENDS},
     [PLAN_RULE_IDLE_CORE] =
         {"idle-core",
-         "It shares a core, or other threads wait on its node; another node of its home has an idle core."},
-    [PLAN_RULE_OWNER_WAITS] = {"owner-waits", "A thread waits for the lent CPU: its owner is back."},
-    [PLAN_RULE_LEASE_ENDED] = {"lease-ended", "The lease (LeaseSec=) has ended."},
+         "It shares a core, or other threads wait on its node; another node of its home has an idle core.",
+         PUSHES},
+    [PLAN_RULE_OWNER_WAITS] = {"owner-waits", "A thread waits for the lent CPU: its owner is back.", RECALLS},
+    [PLAN_RULE_LEASE_ENDED] = {"lease-ended", "The lease (LeaseSec=) has ended.", RECALLS},
     [PLAN_RULE_DEMAND_FELL] = {"demand-fell",
                                "The CPU is no longer needed: the thread sleeps, or its home has "
-                               "an idle CPU."},
+                               "an idle CPU.",
+                               RECALLS},
     [PLAN_RULE_CPU_GONE] = {"cpu-gone",
-                            "The lent CPU is offline, reserved, or outside the thread's cpuset now."},
+                            "The lent CPU is offline, reserved, or outside the thread's cpuset now.",
+                            RECALLS},
     [PLAN_RULE_HOME_CHANGED] = {"home-changed",
-                                "Its home, or the part of its home that it may use, has changed."},
-    [PLAN_RULE_WORKLOAD_GONE] = {"workload-gone", "No policy gives it a home now."},
-    [PLAN_RULE_PAUSED] = {"paused", "The administrator paused or released the workload."},
+                                "Its home, or the part of its home that it may use, has changed.",
+                                RECALLS | SETS_HOME},
+    [PLAN_RULE_WORKLOAD_GONE] = {"workload-gone", "No policy gives it a home now.", RELEASES},
+    [PLAN_RULE_PAUSED] = {"paused", "The administrator paused or released the workload.", RELEASES | RECALLS},
     [PLAN_RULE_REPINNED] = {"repinned",
                             "Somebody else changed the CPU affinity of the process; it is left alone "
-                            "from now on."},
+                            "from now on.",
+                            RELEASES},
     [PLAN_RULE_ROAMS] =
-        {"roams", "It needs all nodes, or is left to the kernel's balancing: the kernel places its threads."},
-    [PLAN_RULE_HOME_GONE] = {"home-gone", "Its home has no usable CPU left inside its cpuset."},
+        {"roams", "It needs all nodes, or is left to the kernel's balancing: the kernel places its threads.",
+         RELEASES},
+    [PLAN_RULE_HOME_GONE] = {"home-gone", "Its home has no usable CPU left inside its cpuset.", RELEASES},
     [PLAN_RULE_ANEW] =
-        {"anew", "The CPUs of the machine or the daemon's settings changed; everything is placed anew."},
-    [PLAN_RULE_FOLLOW_HOME] = {"follow-home", "Some of its memory is outside the nodes of its home."},
-    [PLAN_RULE_OWN_NODE] = {"own-node", "This node of its home has, or will have, the memory it uses."},
+        {"anew", "The CPUs of the machine or the daemon's settings changed; everything is placed anew.",
+         RELEASES},
+    [PLAN_RULE_FOLLOW_HOME] = {"follow-home", "Some of its memory is outside the nodes of its home.",
+                               MOVES_PAGES},
+    [PLAN_RULE_OWN_NODE] = {"own-node", "This node of its home has, or will have, the memory it uses.",
+                            SETS_HOME},
     [PLAN_RULE_INTERLEAVE] = {"interleave",
-                              "Its memory is to be interleaved over its nodes (Mode=interleave)."},
-    [PLAN_RULE_EVEN_OUT] = {"even-out", "Nearly all of its memory is on one of the nodes it runs on, so its "
-                                        "threads run at different speeds."},
-    [PLAN_RULE_FOLLOW_PIN] = {"follow-pin", "Some of its memory is outside the nodes that somebody else "
-                                            "pinned its threads to."},
+                              "Its memory is to be interleaved over its nodes (Mode=interleave).",
+                              MOVES_PAGES},
+    [PLAN_RULE_EVEN_OUT] = {"even-out",
+                            "Nearly all of its memory is on one of the nodes it runs on, so its "
+                            "threads run at different speeds.",
+                            MOVES_PAGES},
+    [PLAN_RULE_FOLLOW_PIN] = {"follow-pin",
+                              "Some of its memory is outside the nodes that somebody else "
+                              "pinned its threads to.",
+                              MOVES_PAGES},
     [PLAN_RULE_GO_BACK] =
         {"go-back",
          "It ran more slowly once its memory was brought together, so the memory is interleaved over the "
-         "nodes where it lay and those of its home."},
+         "nodes where it lay and those of its home.",
+         MOVES_PAGES},
     [PLAN_RULE_FOLLOW_USE] = {"follow-use",
-                              "Some of its memory is not on the node of the threads that use it."},
+                              "Some of its memory is not on the node of the threads that use it.",
+                              MOVES_PAGES},
 };
 
 static const NameText reasons[PLAN_REASON_MAX] = {
@@ -171,10 +205,15 @@ const char *plan_kind_name(PlanKind kind)
     return in_range(kind, PLAN_KIND_MAX) ? kinds[kind].name : "invalid";
 }
 
-bool plan_kind_spends(PlanKind kind)
+const PlanKindTraits *plan_kind_traits(PlanKind kind)
 {
-    assert(kinds[kind].name);
-    return kinds[kind].spends;
+    assert(in_range(kind, PLAN_KIND_MAX));
+    return &kinds[kind];
+}
+
+bool plan_rule_decides(PlanRule rule, PlanKind kind)
+{
+    return in_range(rule, PLAN_RULE_MAX) && in_range(kind, PLAN_KIND_MAX) && rules[rule].kinds & 1U << kind;
 }
 
 const char *plan_rule_name(PlanRule rule)

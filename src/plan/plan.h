@@ -27,7 +27,17 @@ typedef enum PlanKind {
     PLAN_KIND_INVALID = -EINVAL,
 } PlanKind;
 
-/* Why an action was decided; names.c has a sentence for each. */
+/* What holds for all actions of a kind; names.c has the table. */
+typedef struct PlanKindTraits {
+    const char *name; /* "lend" */
+    bool spends;      /* counts against the budget of a tick (P7), and waits while a workload is paused */
+    bool masks;       /* about CPU masks: threads that had PlanAction.from have PlanAction.to afterwards */
+    bool names_cpu;   /* about one thread and PlanAction.cpu, which it gets or loses */
+    bool takes_cpu;   /* the thread gets it */
+    bool puts_back;   /* threads get the mask they had before the daemon's first change */
+} PlanKindTraits;
+
+/* Why an action was decided; names.c has a sentence for each, and the kinds of action that it decides. */
 typedef enum PlanRule {
     PLAN_RULE_FIXED_HOME,
     PLAN_RULE_FIRST_HOME,    /* P15 */
@@ -330,8 +340,11 @@ const char *plan_reason_name(PlanReason reason);
 const char *plan_reason_text(PlanReason reason);
 const char *plan_outcome_name(PlanOutcome outcome);
 
-/* Whether actions of this kind count against the budget of the tick (P7), and wait while a workload is paused. */
-bool plan_kind_spends(PlanKind kind);
+/* `kind` is valid. */
+const PlanKindTraits *plan_kind_traits(PlanKind kind);
+
+/* Whether the rule decides actions of this kind. False for invalid ones. */
+bool plan_rule_decides(PlanRule rule, PlanKind kind);
 
 /* "stealing" for P2: what SOURCES.md explains under that number; NULL: there is no such mechanism. */
 const char *plan_mechanism_name(uint64_t mechanism);

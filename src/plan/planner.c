@@ -85,7 +85,7 @@ bool planner_act(Planner *p, const PlanAction *action)
     int r = APPEND(p->plan->actions, p->plan->actions_capacity, p->plan->n_actions, *action);
 
     planner_note(p, r);
-    p->n_spent += r == 0 && plan_kind_spends(action->kind);
+    p->n_spent += r == 0 && plan_kind_traits(action->kind)->spends;
     return r == 0;
 }
 

@@ -446,20 +446,20 @@ static int move_pages_of(Work *work)
 static bool is_admitted(const Work *work)
 {
     const PlanAction *action = work->action;
+    const PlanKindTraits *kind = plan_kind_traits(action->kind);
 
-    return action->kind == PLAN_KIND_MOVE_PAGES ||
-           fences_admit(work->act->fences, work->process.pid,
-                        action->kind == PLAN_KIND_RELEASE ? NULL : action->to);
+    return !kind->masks ||
+           fences_admit(work->act->fences, work->process.pid, kind->puts_back ? NULL : action->to);
 }
 
-/* Whether the action takes long and must wait for another slice. Recalls, lends and pushes never wait.
+/* Whether the action takes long and must wait for another slice. Those about a CPU never wait.
  * Actions carried out thread by thread have their own share. */
 static bool must_wait(const Work *work)
 {
-    const PlanAction *action = work->action;
+    const PlanKindTraits *kind = plan_kind_traits(work->action->kind);
 
-    return (action->kind == PLAN_KIND_SET_HOME || action->kind == PLAN_KIND_RELEASE) &&
-           !slice_is_large(work->act, work->world, action) && slice_spent(work->act);
+    return kind->masks && !kind->names_cpu && !slice_is_large(work->act, work->world, work->action) &&
+           slice_spent(work->act);
 }
 
 static int execute_action(Work *work)

@@ -24,8 +24,7 @@ bool slice_is_large(const Act *act, const World *world, const PlanAction *action
     const Process *process;
     size_t n;
 
-    if (!act->slice.on || action->subject.tid != 0 ||
-        (action->kind != PLAN_KIND_SET_HOME && action->kind != PLAN_KIND_RELEASE))
+    if (!act->slice.on || action->subject.tid != 0 || !plan_kind_traits(action->kind)->masks)
         return false;
     process = act_known(world, action->subject.pid, action->subject.start_ticks);
     if (!process)
@@ -82,7 +81,7 @@ static bool is_meant(const PlanAction *action, const Task *task)
 {
     if (task->gone)
         return false;
-    if (action->kind == PLAN_KIND_RELEASE)
+    if (plan_kind_traits(action->kind)->puts_back)
         return task->original;
     return task->lease < 0 && ((task->allowed == action->from && action->from != action->to) ||
                                (task->allowed == action->to && !task->original));

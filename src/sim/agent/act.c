@@ -31,37 +31,27 @@ static bool is_replaceable(const Thread *thread, const PlanAction *action)
 /* Carries out an action on one thread of its subject. Returns whether the thread is now as the action wants it. */
 static bool act_thread(Engine *e, uint32_t index, const PlanAction *action)
 {
+    const PlanKindTraits *kind = plan_kind_traits(action->kind);
     Thread *thread = &e->threads[index];
 
     if (thread->state == THREAD_STATE_ENDED || thread->state == THREAD_STATE_UNBORN)
         return false;
-    switch (action->kind) {
-    case PLAN_KIND_SET_HOME:
-    case PLAN_KIND_RECALL:
-        return is_replaceable(thread, action) && set_mask(e, index, action->to, ENGINE_NONE, true);
-    case PLAN_KIND_LEND:
-        return is_replaceable(thread, action) && set_mask(e, index, action->to, action->cpu.i, true);
-    case PLAN_KIND_PUSH:
-        return thread->cpu == action->from_cpu.i && is_replaceable(thread, action) &&
-               set_mask(e, index, action->to, action->cpu.i, true);
-    case PLAN_KIND_RELEASE:
+    if (kind->puts_back)
         return thread->given && set_mask(e, index, thread->own, ENGINE_NONE, false);
-    case PLAN_KIND_MOVE_PAGES:
-    case PLAN_KIND_MAX:
-    case PLAN_KIND_INVALID:
-        break;
-    }
-    return false;
+    if (action->kind == PLAN_KIND_PUSH && thread->cpu != action->from_cpu.i)
+        return false;
+    return is_replaceable(thread, action) &&
+           set_mask(e, index, action->to, kind->takes_cpu ? action->cpu.i : ENGINE_NONE, true);
 }
 
 static void inherit(Engine *e, Family *family, const PlanAction *action)
 {
-    if (action->kind == PLAN_KIND_SET_HOME) {
+    if (plan_kind_traits(action->kind)->puts_back) {
+        family->born = NULL;
+    } else {
         family->born = intern_mask(e->pool, action->to);
         if (!family->born)
             e->error = -ENOMEM;
-    } else if (action->kind == PLAN_KIND_RELEASE) {
-        family->born = NULL;
     }
 }
 
@@ -80,7 +70,8 @@ static PlanOutcome act_process(Engine *e, const Agent *agent, Family *family, co
 
     inherit(e, family, action);
     for (uint32_t i = family->first; i < family->first + family->n_forked; i++)
-        if (action->kind == PLAN_KIND_RELEASE || !has_lease(agent, action->subject.pid, agent_tid(e, i)))
+        if (plan_kind_traits(action->kind)->puts_back ||
+            !has_lease(agent, action->subject.pid, agent_tid(e, i)))
             done |= act_thread(e, i, action);
     return done ? PLAN_OUTCOME_DONE : PLAN_OUTCOME_FOREIGN;
 }
@@ -93,7 +84,7 @@ static PlanOutcome act_one(Engine *e, Agent *agent, const PlanAction *action, ui
     if (!family || family->n_alive == 0)
         return PLAN_OUTCOME_GONE;
     *ret_workload = family->workload;
-    if (action->kind == PLAN_KIND_MOVE_PAGES)
+    if (!plan_kind_traits(action->kind)->masks)
         return agent_order(e, agent, action);
     if (action->subject.tid == 0)
         return act_process(e, agent, family, action);
@@ -113,8 +104,8 @@ static void count(Engine *e, Agent *agent, const PlanAction *action, uint32_t wo
         [PLAN_KIND_RELEASE] = SIM_METRIC_RELEASES,
     };
 
-    assert(metrics[action->kind] != SIM_METRIC_OPS);
-    e->tallies[workload].count[metrics[action->kind]]++;
+    if (metrics[action->kind] != SIM_METRIC_OPS) /* a kind may have none */
+        e->tallies[workload].count[metrics[action->kind]]++;
     if (action->kind == PLAN_KIND_LEND && action->cross_node)
         e->tallies[workload].count[SIM_METRIC_LENDS_CROSS]++;
     if (engine_counts_late(e))
@@ -128,7 +119,7 @@ void act_plan(Engine *e, Agent *agent, PlanOutcome *outcomes)
         uint32_t workload = 0;
 
         outcomes[i] = act_one(e, agent, action, &workload);
-        if (outcomes[i] == PLAN_OUTCOME_DONE && action->kind != PLAN_KIND_MOVE_PAGES)
+        if (outcomes[i] == PLAN_OUTCOME_DONE && plan_kind_traits(action->kind)->masks)
             count(e, agent, action, workload);
     }
 }

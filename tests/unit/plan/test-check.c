@@ -205,6 +205,23 @@ static void check_text(const char *text)
     assert_int_equal(text[strlen(text) - 1], '.');
 }
 
+/* A kind that takes a CPU names one, and changes or keeps a mask; one that puts masks back is for any thread. */
+static void test_kinds(void **state)
+{
+    for (int i = 0; i < PLAN_KIND_MAX; i++) {
+        const PlanKindTraits *kind = plan_kind_traits((PlanKind)i);
+
+        assert_true(!kind->takes_cpu || kind->names_cpu);
+        assert_true(!kind->names_cpu || kind->masks);
+        assert_true(!kind->puts_back || (kind->masks && !kind->names_cpu && !kind->spends));
+    }
+    assert_true(plan_rule_decides(PLAN_RULE_PAUSED, PLAN_KIND_RELEASE));
+    assert_true(plan_rule_decides(PLAN_RULE_PAUSED, PLAN_KIND_RECALL));
+    assert_false(plan_rule_decides(PLAN_RULE_PAUSED, PLAN_KIND_LEND));
+    assert_false(plan_rule_decides(PLAN_RULE_INVALID, PLAN_KIND_RELEASE));
+    assert_false(plan_rule_decides(PLAN_RULE_PAUSED, PLAN_KIND_MAX));
+}
+
 static void test_names(void **state)
 {
     const char *names[PLAN_REASON_MAX];
@@ -212,6 +229,11 @@ static void test_names(void **state)
     for (int i = 0; i < PLAN_KIND_MAX; i++)
         check_name(names[i] = plan_kind_name((PlanKind)i), names, (size_t)i);
     for (int i = 0; i < PLAN_RULE_MAX; i++) {
+        bool decides = false;
+
+        for (int kind = 0; kind < PLAN_KIND_MAX; kind++)
+            decides |= plan_rule_decides((PlanRule)i, (PlanKind)kind);
+        assert_true(decides);
         check_name(names[i] = plan_rule_name((PlanRule)i), names, (size_t)i);
         check_text(plan_rule_text((PlanRule)i));
     }
@@ -227,4 +249,5 @@ static void test_names(void **state)
     assert_string_equal(plan_outcome_name(PLAN_OUTCOME_INVALID), "invalid");
 }
 
-TEST_MAIN(NULL, NULL, test_shape, test_homes, test_lends, test_recalls, test_pushes, test_budget, test_names)
+TEST_MAIN(NULL, NULL, test_shape, test_homes, test_lends, test_recalls, test_pushes, test_budget, test_kinds,
+          test_names)
