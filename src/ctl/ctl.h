@@ -68,9 +68,6 @@ typedef struct CtlOptions {
     bool sigpipe_ignored; /* at program start; `run` passes that on */
 } CtlOptions;
 
-/* One verb. `argv` holds its arguments only. */
-typedef CtlExit (*CtlVerb)(const CtlOptions *options, int argc, char **argv);
-
 CtlExit verb_status(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_topology(const CtlOptions *options, int argc, char **argv);
 CtlExit verb_workloads(const CtlOptions *options, int argc, char **argv);

@@ -14,48 +14,11 @@
 #include <getopt.h>
 #include <string.h>
 
-typedef enum OptionId {
-    OPTION_HELP,
-    OPTION_VERSION,
-    OPTION_SOCKET,
-    OPTION_JSON,
-    OPTION_NO_LEGEND,
-    OPTION_NO_PAGER,
-    OPTION_ALL,
-    OPTION_FOLLOW,
-    OPTION_LINES,
-    OPTION_XML,
-    OPTION_SYNTHETIC,
-    OPTION_REHEARSE,
-    OPTION_WHOLE_MACHINE,
-    OPTION_EFFECTIVE,
-    OPTION_POLICY_DIR,
-    OPTION_ROOT,
-    OPTION_SEEDS,
-    OPTION_PLOT,
-    OPTION_RECORD,
-    OPTION_OUTPUT,
-    OPTION_POLICY,
-    OPTION_NO_DAEMON,
-    OPTION_RUNTIME,
-    OPTION_SECONDS,
-    OPTION_PRINT_POLICY,
-    OPTION_ONCE,
-    OPTION_WATCH,
-    OPTION_SINCE,
-    OPTION_HTML,
-    OPTION_MAX,
-} OptionId;
-
 #define SECONDS_MAX 3600U
 
-#define ACCEPTS(id) (1U << OPTION_##id)
-
-#define ACCEPTS_COMMON                                                                         \
-    (ACCEPTS(HELP) | ACCEPTS(VERSION) | ACCEPTS(SOCKET) | ACCEPTS(JSON) | ACCEPTS(NO_LEGEND) | \
-     ACCEPTS(NO_PAGER))
-#define ACCEPTS_TOPOLOGY (ACCEPTS(XML) | ACCEPTS(SYNTHETIC) | ACCEPTS(REHEARSE) | ACCEPTS(WHOLE_MACHINE))
-#define ACCEPTS_POLICY   (ACCEPTS(POLICY_DIR) | ACCEPTS(ROOT))
+#define ACCEPTS_COMMON                                                                    \
+    (CTL_ACCEPTS(HELP) | CTL_ACCEPTS(VERSION) | CTL_ACCEPTS(SOCKET) | CTL_ACCEPTS(JSON) | \
+     CTL_ACCEPTS(NO_LEGEND) | CTL_ACCEPTS(NO_PAGER))
 
 typedef struct OptionRow {
     const char *name;
@@ -68,83 +31,89 @@ typedef struct OptionRow {
 #define FIELD(name) offsetof(CtlOptions, name)
 static_assert(FIELD(json) == 0, "the option of the first field is set by set_option()");
 
-static const OptionRow option_rows[OPTION_MAX] = {
-    [OPTION_HELP] = {"help", 'h', NULL, "show this text"},
-    [OPTION_VERSION] = {"version", 0, NULL, "show the version"},
-    [OPTION_SOCKET] = {"socket", 0, "PATH", "socket of the daemon, default " NUMAPLACE_BUS_SOCKET,
-                       FIELD(socket)},
-    [OPTION_JSON] = {"json", 0, "MODE", "print JSON: pretty, short or off"},
-    [OPTION_NO_LEGEND] = {"no-legend", 0, NULL, "no titles above tables"},
-    [OPTION_NO_PAGER] = {"no-pager", 0, NULL, "do not use a pager", FIELD(no_pager)},
-    [OPTION_ALL] = {"all", 0, NULL, "pause, resume, release: everything", FIELD(all)},
-    [OPTION_FOLLOW] = {"follow", 'f', NULL, "moves: print new ones until interrupted", FIELD(follow)},
-    [OPTION_LINES] = {"lines", 'n', "N", "moves: only the last N"},
-    [OPTION_XML] = {"xml", 0, "FILE", "a machine saved by hwloc instead of this one", FIELD(topology.xml)},
-    [OPTION_SYNTHETIC] = {"synthetic", 0, "TEXT", "a machine in hwloc's synthetic description",
-                          FIELD(topology.synthetic)},
-    [OPTION_REHEARSE] = {"rehearse", 0, "N", "split the CPUs into N emulated nodes"},
-    [OPTION_WHOLE_MACHINE] = {"whole-machine", 0, NULL,
-                              "include CPUs and nodes outside this process's cpuset",
-                              FIELD(topology.whole_machine)},
-    [OPTION_EFFECTIVE] = {"effective", 0, NULL, "policy cat: every key with its value in force",
-                          FIELD(effective)},
-    [OPTION_POLICY_DIR] = {"policy-dir", 0, "DIR", "directory of policies, repeatable, first wins"},
-    [OPTION_ROOT] = {"root", 0, "DIR", "read policies and processes below DIR", FIELD(root)},
-    [OPTION_SEEDS] = {"seeds", 0, "N", "simulate: N seeds instead of the scenario's"},
-    [OPTION_PLOT] = {"plot", 0, "FILE", "simulate: draw the first seed into an SVG file", FIELD(plot)},
-    [OPTION_RECORD] = {"record", 0, "FILE", "simulate: write the first seed's plans, for replay and top",
-                       FIELD(record)},
-    [OPTION_OUTPUT] = {"output", 0, "FILE", "metrics: replace this file, for node_exporter", FIELD(output)},
-    [OPTION_POLICY] = {"policy", 0, "NAME", "run: the policy to start the command under", FIELD(policy)},
-    [OPTION_RUNTIME] = {"runtime", 0, NULL, "enable, disable: until the next boot", FIELD(runtime)},
-    [OPTION_SECONDS] = {"seconds", 0, "N", "diagnose: seconds to observe, default 5"},
-    [OPTION_PRINT_POLICY] = {"print-policy", 0, NULL, "diagnose: print a policy that would help",
-                             FIELD(print_policy)},
-    [OPTION_ONCE] = {"once", 0, NULL, "top: print once, without a terminal", FIELD(once)},
-    [OPTION_WATCH] = {"watch", 0, NULL, "status, workloads, show: again every two seconds", FIELD(watch)},
-    [OPTION_SINCE] = {"since", 0, "SPAN", "report: the last SPAN, such as 2h; default the whole day"},
-    [OPTION_HTML] = {"html", 0, "FILE", "report: write a self-contained page to FILE", FIELD(html)},
-    [OPTION_NO_DAEMON] = {"no-daemon", 0, NULL, "run: apply what needs no daemon, without asking one",
-                          FIELD(no_daemon)},
+static const OptionRow option_rows[CTL_OPTION_MAX] = {
+    [CTL_OPTION_HELP] = {"help", 'h', NULL, "show this text"},
+    [CTL_OPTION_VERSION] = {"version", 0, NULL, "show the version"},
+    [CTL_OPTION_SOCKET] = {"socket", 0, "PATH", "socket of the daemon, default " NUMAPLACE_BUS_SOCKET,
+                           FIELD(socket)},
+    [CTL_OPTION_JSON] = {"json", 0, "MODE", "print JSON: pretty, short or off"},
+    [CTL_OPTION_NO_LEGEND] = {"no-legend", 0, NULL, "no titles above tables"},
+    [CTL_OPTION_NO_PAGER] = {"no-pager", 0, NULL, "do not use a pager", FIELD(no_pager)},
+    [CTL_OPTION_ALL] = {"all", 0, NULL, "pause, resume, release: everything", FIELD(all)},
+    [CTL_OPTION_FOLLOW] = {"follow", 'f', NULL, "moves: print new ones until interrupted", FIELD(follow)},
+    [CTL_OPTION_LINES] = {"lines", 'n', "N", "moves: only the last N"},
+    [CTL_OPTION_XML] = {"xml", 0, "FILE", "a machine saved by hwloc instead of this one",
+                        FIELD(topology.xml)},
+    [CTL_OPTION_SYNTHETIC] = {"synthetic", 0, "TEXT", "a machine in hwloc's synthetic description",
+                              FIELD(topology.synthetic)},
+    [CTL_OPTION_REHEARSE] = {"rehearse", 0, "N", "split the CPUs into N emulated nodes"},
+    [CTL_OPTION_WHOLE_MACHINE] = {"whole-machine", 0, NULL,
+                                  "include CPUs and nodes outside this process's cpuset",
+                                  FIELD(topology.whole_machine)},
+    [CTL_OPTION_EFFECTIVE] = {"effective", 0, NULL, "policy cat: every key with its value in force",
+                              FIELD(effective)},
+    [CTL_OPTION_POLICY_DIR] = {"policy-dir", 0, "DIR", "directory of policies, repeatable, first wins"},
+    [CTL_OPTION_ROOT] = {"root", 0, "DIR", "read policies and processes below DIR", FIELD(root)},
+    [CTL_OPTION_SEEDS] = {"seeds", 0, "N", "simulate: N seeds instead of the scenario's"},
+    [CTL_OPTION_PLOT] = {"plot", 0, "FILE", "simulate: draw the first seed into an SVG file", FIELD(plot)},
+    [CTL_OPTION_RECORD] = {"record", 0, "FILE", "simulate: write the first seed's plans, for replay and top",
+                           FIELD(record)},
+    [CTL_OPTION_OUTPUT] = {"output", 0, "FILE", "metrics: replace this file, for node_exporter",
+                           FIELD(output)},
+    [CTL_OPTION_POLICY] = {"policy", 0, "NAME", "run: the policy to start the command under", FIELD(policy)},
+    [CTL_OPTION_RUNTIME] = {"runtime", 0, NULL, "enable, disable: until the next boot", FIELD(runtime)},
+    [CTL_OPTION_SECONDS] = {"seconds", 0, "N", "diagnose: seconds to observe, default 5"},
+    [CTL_OPTION_PRINT_POLICY] = {"print-policy", 0, NULL, "diagnose: print a policy that would help",
+                                 FIELD(print_policy)},
+    [CTL_OPTION_ONCE] = {"once", 0, NULL, "top: print once, without a terminal", FIELD(once)},
+    [CTL_OPTION_WATCH] = {"watch", 0, NULL, "status, workloads, show: again every two seconds", FIELD(watch)},
+    [CTL_OPTION_SINCE] = {"since", 0, "SPAN", "report: the last SPAN, such as 2h; default the whole day"},
+    [CTL_OPTION_HTML] = {"html", 0, "FILE", "report: write a self-contained page to FILE", FIELD(html)},
+    [CTL_OPTION_NO_DAEMON] = {"no-daemon", 0, NULL, "run: apply what needs no daemon, without asking one",
+                              FIELD(no_daemon)},
 };
 
 static const CtlVerbRow verb_rows[] = {
-    {"status", "", 0, 0, ACCEPTS(WATCH), "what the daemon sees, does and costs", verb_status, true},
-    {"diagnose", "[PID|UNIT]", 0, 1, ACCEPTS(SECONDS) | ACCEPTS(PRINT_POLICY),
+    {"status", "", 0, 0, CTL_ACCEPTS(WATCH), "what the daemon sees, does and costs", verb_status, true},
+    {"diagnose", "[PID|UNIT]", 0, 1, CTL_ACCEPTS(SECONDS) | CTL_ACCEPTS(PRINT_POLICY),
      "whether NUMA costs it anything, and what would help", verb_diagnose, false},
-    {"topology", "", 0, 0, ACCEPTS_TOPOLOGY, "nodes, caches, CPUs, distances", verb_topology, true},
-    {"workloads", "", 0, 0, ACCEPTS(WATCH), "workloads, their homes, loads and lent CPUs", verb_workloads,
+    {"topology", "", 0, 0, CTL_ACCEPTS_TOPOLOGY, "nodes, caches, CPUs, distances", verb_topology, true},
+    {"workloads", "", 0, 0, CTL_ACCEPTS(WATCH), "workloads, their homes, loads and lent CPUs", verb_workloads,
      true},
-    {"top", "[FILE]", 0, 1, ACCEPTS(ONCE), "nodes, CPUs and workloads, once a second; FILE: of a record",
+    {"top", "[FILE]", 0, 1, CTL_ACCEPTS(ONCE), "nodes, CPUs and workloads, once a second; FILE: of a record",
      verb_top, false},
-    {"show", "WORKLOAD", 1, 1, ACCEPTS(WATCH), "one workload: groups, lent CPUs, refusals", verb_show, true},
+    {"show", "WORKLOAD", 1, 1, CTL_ACCEPTS(WATCH), "one workload: groups, lent CPUs, refusals", verb_show,
+     true},
     {"tasks", "WORKLOAD", 1, 1, 0, "its threads, their masks and loads", verb_tasks, true},
     {"explain", "PID|WORKLOAD", 1, 1, 0, "why it is placed as it is", verb_explain, true},
-    {"moves", "", 0, 0, ACCEPTS(FOLLOW) | ACCEPTS(LINES), "actions carried out, newest last", verb_moves,
-     true},
-    {"report", "", 0, 0, ACCEPTS(SINCE) | ACCEPTS(HTML),
+    {"moves", "", 0, 0, CTL_ACCEPTS(FOLLOW) | CTL_ACCEPTS(LINES), "actions carried out, newest last",
+     verb_moves, true},
+    {"report", "", 0, 0, CTL_ACCEPTS(SINCE) | CTL_ACCEPTS(HTML),
      "the last day: where workloads ran, and what was done", verb_report, true},
-    {"metrics", "", 0, 0, ACCEPTS(OUTPUT), "what the daemon counts, as OpenMetrics text", verb_metrics, true},
-    {"enable", "POLICY...", 1, -1, ACCEPTS_POLICY | ACCEPTS(RUNTIME), "place what a policy only observes",
-     verb_enable, false},
-    {"disable", "POLICY...", 1, -1, ACCEPTS_POLICY | ACCEPTS(RUNTIME), "put it back, and only observe it",
-     verb_disable, false},
-    {"policy list", "", 0, 0, ACCEPTS_POLICY, "policies in the order they are tried", verb_policy_list, true},
-    {"policy cat", "[POLICY...]", 0, -1, ACCEPTS_POLICY | ACCEPTS(EFFECTIVE),
+    {"metrics", "", 0, 0, CTL_ACCEPTS(OUTPUT), "what the daemon counts, as OpenMetrics text", verb_metrics,
+     true},
+    {"enable", "POLICY...", 1, -1, CTL_ACCEPTS_POLICY | CTL_ACCEPTS(RUNTIME),
+     "place what a policy only observes", verb_enable, false},
+    {"disable", "POLICY...", 1, -1, CTL_ACCEPTS_POLICY | CTL_ACCEPTS(RUNTIME),
+     "put it back, and only observe it", verb_disable, false},
+    {"policy list", "", 0, 0, CTL_ACCEPTS_POLICY, "policies in the order they are tried", verb_policy_list,
+     true},
+    {"policy cat", "[POLICY...]", 0, -1, CTL_ACCEPTS_POLICY | CTL_ACCEPTS(EFFECTIVE),
      "their files, drop-ins included", verb_policy_cat, true},
-    {"policy verify", "[FILE|DIR...]", 0, -1, ACCEPTS_POLICY | ACCEPTS_TOPOLOGY, "check policies",
+    {"policy verify", "[FILE|DIR...]", 0, -1, CTL_ACCEPTS_POLICY | CTL_ACCEPTS_TOPOLOGY, "check policies",
      verb_policy_verify, true},
-    {"policy match", "PID|COMMAND...", 1, -1, ACCEPTS_POLICY, "which policy a process falls under, and why",
-     verb_policy_match, true},
-    {"pause", "[WORKLOAD...]", 0, -1, ACCEPTS(ALL), "lend it nothing more; it keeps its home", verb_pause,
+    {"policy match", "PID|COMMAND...", 1, -1, CTL_ACCEPTS_POLICY,
+     "which policy a process falls under, and why", verb_policy_match, true},
+    {"pause", "[WORKLOAD...]", 0, -1, CTL_ACCEPTS(ALL), "lend it nothing more; it keeps its home", verb_pause,
      false},
-    {"resume", "[WORKLOAD|PID...]", 0, -1, ACCEPTS(ALL), "end a pause or a release", verb_resume, false},
-    {"release", "[WORKLOAD|PID...]", 0, -1, ACCEPTS(ALL), "put its threads back and leave it alone",
+    {"resume", "[WORKLOAD|PID...]", 0, -1, CTL_ACCEPTS(ALL), "end a pause or a release", verb_resume, false},
+    {"release", "[WORKLOAD|PID...]", 0, -1, CTL_ACCEPTS(ALL), "put its threads back and leave it alone",
      verb_release, false},
     {"run", "COMMAND [ARG...]", 1, -1,
-     ACCEPTS(POLICY) | ACCEPTS(NO_DAEMON) | ACCEPTS(POLICY_DIR) | ACCEPTS(REHEARSE),
+     CTL_ACCEPTS(POLICY) | CTL_ACCEPTS(NO_DAEMON) | CTL_ACCEPTS(POLICY_DIR) | CTL_ACCEPTS(REHEARSE),
      "start a command under a policy", verb_run, false},
-    {"simulate", "FILE", 1, 1, ACCEPTS(POLICY_DIR) | ACCEPTS(SEEDS) | ACCEPTS(PLOT) | ACCEPTS(RECORD),
+    {"simulate", "FILE", 1, 1,
+     CTL_ACCEPTS(POLICY_DIR) | CTL_ACCEPTS(SEEDS) | CTL_ACCEPTS(PLOT) | CTL_ACCEPTS(RECORD),
      "run a scenario on a model of a machine", verb_simulate, false},
     {"replay", "FILE", 1, 1, 0, "plan again from a file written by --record=", verb_replay, false},
     {"reload", "", 0, 0, 0, "read configuration and policies again", verb_reload, false},
@@ -157,7 +126,7 @@ static CtlExit print_help(void)
     for (size_t i = 0; i < ARRAY_SIZE(verb_rows); i++)
         (void)printf("  %-13s %-17s  %s\n", verb_rows[i].name, verb_rows[i].arguments, verb_rows[i].help);
     (void)printf("\nOptions:\n");
-    for (size_t i = 0; i < OPTION_MAX; i++) {
+    for (size_t i = 0; i < CTL_OPTION_MAX; i++) {
         const OptionRow *row = &option_rows[i];
         char name[48];
 
@@ -194,7 +163,7 @@ static CtlExit parse_json(const char *value, CtlJson *ret)
     return ctl_fail(CTL_EXIT_USAGE, "--json=%s: expected pretty, short or off", value);
 }
 
-static CtlExit parse_number(OptionId id, const char *value, uint32_t min, uint32_t max, uint32_t *ret)
+static CtlExit parse_number(CtlOptionId id, const char *value, uint32_t min, uint32_t max, uint32_t *ret)
 {
     uint32_t v;
 
@@ -227,32 +196,32 @@ static CtlExit add_policy_dir(CtlOptions *options, const char *value)
     return CTL_EXIT_OK;
 }
 
-static CtlExit set_option(CtlOptions *options, OptionId id, const char *value)
+static CtlExit set_option(CtlOptions *options, CtlOptionId id, const char *value)
 {
     const OptionRow *row = &option_rows[id];
     void *field = (char *)options + row->field;
 
     switch (id) {
-    case OPTION_JSON:
+    case CTL_OPTION_JSON:
         return parse_json(value, &options->json);
-    case OPTION_NO_LEGEND:
+    case CTL_OPTION_NO_LEGEND:
         options->legend = false;
         break;
-    case OPTION_LINES:
+    case CTL_OPTION_LINES:
         options->lines_given = true;
         return parse_number(id, value, 0, UINT32_MAX, &options->lines);
-    case OPTION_REHEARSE:
+    case CTL_OPTION_REHEARSE:
         return parse_rehearse(value, &options->topology.rehearse);
-    case OPTION_POLICY_DIR:
+    case CTL_OPTION_POLICY_DIR:
         return add_policy_dir(options, value);
-    case OPTION_SEEDS:
+    case CTL_OPTION_SEEDS:
         return parse_number(id, value, 1, SIM_SEEDS_MAX, &options->seeds);
-    case OPTION_SINCE:
+    case CTL_OPTION_SINCE:
         return parse_since(value, &options->since_usec);
-    case OPTION_SECONDS:
+    case CTL_OPTION_SECONDS:
         return parse_number(id, value, 2, SECONDS_MAX, &options->seconds);
-    case OPTION_HELP: /* these end the run */
-    case OPTION_VERSION:
+    case CTL_OPTION_HELP: /* these end the run */
+    case CTL_OPTION_VERSION:
         break;
     default:
         assert(row->field > 0);
@@ -264,12 +233,13 @@ static CtlExit set_option(CtlOptions *options, OptionId id, const char *value)
     return CTL_EXIT_OK;
 }
 
-/* Fills the tables for getopt_long(), which returns 256 + OptionId and stops at every word that is not an option. */
+/* Fills the tables for getopt_long(), which returns 256 + CtlOptionId and stops at every word that is not an
+ * option. */
 static void make_getopt(struct option *long_options, char *letters)
 {
     *letters++ = '+';
     *letters++ = ':';
-    for (int i = 0; i < OPTION_MAX; i++) {
+    for (int i = 0; i < CTL_OPTION_MAX; i++) {
         long_options[i] = (struct option){
             .name = option_rows[i].name,
             .has_arg = option_rows[i].argument ? required_argument : no_argument,
@@ -284,11 +254,11 @@ static void make_getopt(struct option *long_options, char *letters)
     *letters = '\0';
 }
 
-static OptionId option_by_letter(int letter)
+static CtlOptionId option_by_letter(int letter)
 {
-    OptionId id = 0;
+    CtlOptionId id = 0;
 
-    while (id < OPTION_MAX && option_rows[id].letter != letter)
+    while (id < CTL_OPTION_MAX && option_rows[id].letter != letter)
         id++;
     return id;
 }
@@ -299,13 +269,13 @@ static unsigned count_beginning(const char *word)
     size_t len = strcspn(word + 2, "=");
     unsigned n = 0;
 
-    for (size_t i = 0; i < OPTION_MAX; i++)
+    for (size_t i = 0; i < CTL_OPTION_MAX; i++)
         n += strncmp(option_rows[i].name, word + 2, len) == 0;
     return n;
 }
 
 /* `c` is what getopt_long() returned; with opterr off it prints no message. optopt is a letter, 256 +
- * OptionId, or 0 for an unknown or ambiguous long option. */
+ * CtlOptionId, or 0 for an unknown or ambiguous long option. */
 static CtlExit fail_option(int c, char **argv)
 {
     const char *word = argv[optind - 1];
@@ -322,15 +292,15 @@ static CtlExit fail_option(int c, char **argv)
 static CtlExit take_option(int c, char **argv, CtlOptions *options, unsigned *given)
 {
     const OptionRow *row;
-    OptionId id;
+    CtlOptionId id;
 
     if (c == '?' || c == ':')
         return fail_option(c, argv);
-    id = c >= 256 ? (OptionId)(c - 256) : option_by_letter(c);
+    id = c >= 256 ? (CtlOptionId)(c - 256) : option_by_letter(c);
     row = &option_rows[id];
     /* Mostly from an unset variable in a script. Parsers of numbers and the like report themselves what they
      * expect. */
-    if (row->argument && !*optarg && (row->field > 0 || id == OPTION_POLICY_DIR))
+    if (row->argument && !*optarg && (row->field > 0 || id == CTL_OPTION_POLICY_DIR))
         return ctl_fail(CTL_EXIT_USAGE, "--%s= is empty: expected %s. See numaplacectl --help.", row->name,
                         row->argument);
     *given |= 1U << id;
@@ -346,8 +316,8 @@ static bool is_run(const char *word)
  * Moves the words to the front, from argv[1] on; *ret_n is their number. */
 static CtlExit parse_options(int argc, char **argv, CtlOptions *options, unsigned *ret_given, int *ret_n)
 {
-    struct option long_options[OPTION_MAX + 1] = {0};
-    char letters[2 * OPTION_MAX + 3];
+    struct option long_options[CTL_OPTION_MAX + 1] = {0};
+    char letters[2 * CTL_OPTION_MAX + 3];
     bool rest = false;
     int n = 0;
 
@@ -432,8 +402,8 @@ static CtlExit check_use(const CtlCommand *command, unsigned given)
         if (!*command->argv[i])
             return ctl_fail(CTL_EXIT_USAGE, "%s takes %s, not an empty argument%s. See numaplacectl --help.",
                             verb->name, verb->arguments,
-                            verb->accepts & ACCEPTS(ALL) ? "; --all is everything" : "");
-    if ((verb->accepts & ACCEPTS(ALL)) && options->all == (command->argc > 0))
+                            verb->accepts & CTL_ACCEPTS(ALL) ? "; --all is everything" : "");
+    if ((verb->accepts & CTL_ACCEPTS(ALL)) && options->all == (command->argc > 0))
         return ctl_fail(CTL_EXIT_USAGE, "%s takes either names or --all. See numaplacectl --help.",
                         verb->name);
     if (options->topology.xml && options->topology.synthetic)
@@ -473,9 +443,9 @@ CtlExit options_parse(int argc, char **argv, CtlCommand *ret)
     code = parse_options(argc, argv, &command.options, &given, &n);
     if (code != CTL_EXIT_OK)
         return code;
-    if (given & ACCEPTS(HELP))
+    if (given & CTL_ACCEPTS(HELP))
         return print_help();
-    if (given & ACCEPTS(VERSION))
+    if (given & CTL_ACCEPTS(VERSION))
         return print_version();
 
     code = find_verb(&command, n, argv + 1);
