@@ -68,31 +68,6 @@ typedef struct CtlOptions {
     bool sigpipe_ignored; /* at program start; `run` passes that on */
 } CtlOptions;
 
-CtlExit verb_status(const CtlOptions *options, int argc, char **argv);
-CtlExit verb_topology(const CtlOptions *options, int argc, char **argv);
-CtlExit verb_workloads(const CtlOptions *options, int argc, char **argv);
-CtlExit verb_show(const CtlOptions *options, int argc, char **argv);
-CtlExit verb_tasks(const CtlOptions *options, int argc, char **argv);
-CtlExit verb_explain(const CtlOptions *options, int argc, char **argv);
-CtlExit verb_moves(const CtlOptions *options, int argc, char **argv);
-CtlExit verb_report(const CtlOptions *options, int argc, char **argv);
-CtlExit verb_metrics(const CtlOptions *options, int argc, char **argv);
-CtlExit verb_diagnose(const CtlOptions *options, int argc, char **argv);
-CtlExit verb_top(const CtlOptions *options, int argc, char **argv);
-CtlExit verb_enable(const CtlOptions *options, int argc, char **argv);
-CtlExit verb_disable(const CtlOptions *options, int argc, char **argv);
-CtlExit verb_policy_list(const CtlOptions *options, int argc, char **argv);
-CtlExit verb_policy_cat(const CtlOptions *options, int argc, char **argv);
-CtlExit verb_policy_verify(const CtlOptions *options, int argc, char **argv);
-CtlExit verb_policy_match(const CtlOptions *options, int argc, char **argv);
-CtlExit verb_pause(const CtlOptions *options, int argc, char **argv);
-CtlExit verb_resume(const CtlOptions *options, int argc, char **argv);
-CtlExit verb_release(const CtlOptions *options, int argc, char **argv);
-CtlExit verb_replay(const CtlOptions *options, int argc, char **argv);
-CtlExit verb_simulate(const CtlOptions *options, int argc, char **argv);
-CtlExit verb_run(const CtlOptions *options, int argc, char **argv);
-CtlExit verb_reload(const CtlOptions *options, int argc, char **argv);
-
 /* Prints one line on standard error, "PROGRAM: ...", made printable, or {"error": "...", "exit": N} in JSON
  * mode. Returns `code`, which is CTL_EXIT_OK for a warning. */
 CtlExit ctl_fail(CtlExit code, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -73,58 +73,12 @@ static const OptionRow option_rows[CTL_OPTION_MAX] = {
                               FIELD(no_daemon)},
 };
 
-static const CtlVerbRow verb_rows[] = {
-    {"status", "", 0, 0, CTL_ACCEPTS(WATCH), "what the daemon sees, does and costs", verb_status, true},
-    {"diagnose", "[PID|UNIT]", 0, 1, CTL_ACCEPTS(SECONDS) | CTL_ACCEPTS(PRINT_POLICY),
-     "whether NUMA costs it anything, and what would help", verb_diagnose, false},
-    {"topology", "", 0, 0, CTL_ACCEPTS_TOPOLOGY, "nodes, caches, CPUs, distances", verb_topology, true},
-    {"workloads", "", 0, 0, CTL_ACCEPTS(WATCH), "workloads, their homes, loads and lent CPUs", verb_workloads,
-     true},
-    {"top", "[FILE]", 0, 1, CTL_ACCEPTS(ONCE), "nodes, CPUs and workloads, once a second; FILE: of a record",
-     verb_top, false},
-    {"show", "WORKLOAD", 1, 1, CTL_ACCEPTS(WATCH), "one workload: groups, lent CPUs, refusals", verb_show,
-     true},
-    {"tasks", "WORKLOAD", 1, 1, 0, "its threads, their masks and loads", verb_tasks, true},
-    {"explain", "PID|WORKLOAD", 1, 1, 0, "why it is placed as it is", verb_explain, true},
-    {"moves", "", 0, 0, CTL_ACCEPTS(FOLLOW) | CTL_ACCEPTS(LINES), "actions carried out, newest last",
-     verb_moves, true},
-    {"report", "", 0, 0, CTL_ACCEPTS(SINCE) | CTL_ACCEPTS(HTML),
-     "the last day: where workloads ran, and what was done", verb_report, true},
-    {"metrics", "", 0, 0, CTL_ACCEPTS(OUTPUT), "what the daemon counts, as OpenMetrics text", verb_metrics,
-     true},
-    {"enable", "POLICY...", 1, -1, CTL_ACCEPTS_POLICY | CTL_ACCEPTS(RUNTIME),
-     "place what a policy only observes", verb_enable, false},
-    {"disable", "POLICY...", 1, -1, CTL_ACCEPTS_POLICY | CTL_ACCEPTS(RUNTIME),
-     "put it back, and only observe it", verb_disable, false},
-    {"policy list", "", 0, 0, CTL_ACCEPTS_POLICY, "policies in the order they are tried", verb_policy_list,
-     true},
-    {"policy cat", "[POLICY...]", 0, -1, CTL_ACCEPTS_POLICY | CTL_ACCEPTS(EFFECTIVE),
-     "their files, drop-ins included", verb_policy_cat, true},
-    {"policy verify", "[FILE|DIR...]", 0, -1, CTL_ACCEPTS_POLICY | CTL_ACCEPTS_TOPOLOGY, "check policies",
-     verb_policy_verify, true},
-    {"policy match", "PID|COMMAND...", 1, -1, CTL_ACCEPTS_POLICY,
-     "which policy a process falls under, and why", verb_policy_match, true},
-    {"pause", "[WORKLOAD...]", 0, -1, CTL_ACCEPTS(ALL), "lend it nothing more; it keeps its home", verb_pause,
-     false},
-    {"resume", "[WORKLOAD|PID...]", 0, -1, CTL_ACCEPTS(ALL), "end a pause or a release", verb_resume, false},
-    {"release", "[WORKLOAD|PID...]", 0, -1, CTL_ACCEPTS(ALL), "put its threads back and leave it alone",
-     verb_release, false},
-    {"run", "COMMAND [ARG...]", 1, -1,
-     CTL_ACCEPTS(POLICY) | CTL_ACCEPTS(NO_DAEMON) | CTL_ACCEPTS(POLICY_DIR) | CTL_ACCEPTS(REHEARSE),
-     "start a command under a policy", verb_run, false},
-    {"simulate", "FILE", 1, 1,
-     CTL_ACCEPTS(POLICY_DIR) | CTL_ACCEPTS(SEEDS) | CTL_ACCEPTS(PLOT) | CTL_ACCEPTS(RECORD),
-     "run a scenario on a model of a machine", verb_simulate, false},
-    {"replay", "FILE", 1, 1, 0, "plan again from a file written by --record=", verb_replay, false},
-    {"reload", "", 0, 0, 0, "read configuration and policies again", verb_reload, false},
-};
-
 static CtlExit print_help(void)
 {
     (void)printf("usage: numaplacectl [OPTION...] VERB [ARGUMENT...]\n\n"
                  "Shows where numaplaced places tasks, and why.\n\nVerbs:\n");
-    for (size_t i = 0; i < ARRAY_SIZE(verb_rows); i++)
-        (void)printf("  %-13s %-17s  %s\n", verb_rows[i].name, verb_rows[i].arguments, verb_rows[i].help);
+    for (size_t i = 0; ctl_verbs[i]; i++)
+        (void)printf("  %-13s %-17s  %s\n", ctl_verbs[i]->name, ctl_verbs[i]->arguments, ctl_verbs[i]->help);
     (void)printf("\nOptions:\n");
     for (size_t i = 0; i < CTL_OPTION_MAX; i++) {
         const OptionRow *row = &option_rows[i];
@@ -366,11 +320,11 @@ static CtlExit find_verb(CtlCommand *command, int argc, char **argv)
 {
     if (argc == 0)
         return ctl_fail(CTL_EXIT_USAGE, "expected a verb. See numaplacectl --help.");
-    for (size_t i = 0; i < ARRAY_SIZE(verb_rows); i++) {
-        int words = verb_words(&verb_rows[i], argc, argv);
+    for (size_t i = 0; ctl_verbs[i]; i++) {
+        int words = verb_words(ctl_verbs[i], argc, argv);
 
         if (words > 0) {
-            command->verb = &verb_rows[i];
+            command->verb = ctl_verbs[i];
             command->argc = argc - words;
             command->argv = argv + words;
             return CTL_EXIT_OK;

@@ -24,6 +24,10 @@ UNREACHED = {
     "src/world/touches.c": 2,
 }
 
+# The verbs of numaplacectl are in a table that the build makes from this list: ['policy list', 'verbs/policy/list.c'].
+VERBS = "src/ctl/meson.build"
+VERB = re.compile(r"^ *\['([a-z -]+)', '[\w/-]+\.c'\],$", re.MULTILINE)
+
 COMMENT_OR_TEXT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
 # Members of structures are not functions.
 WORD = re.compile(r"(?<![.\w>])[A-Za-z_]\w*\b")
@@ -176,11 +180,20 @@ def check_folders(counts):
             yield f"{folder} has {n} source files: expected at most {FILES_MAX}"
 
 
+def verb_table(text):
+    """The table that the build makes from the list of verbs."""
+    rows = ["&ctl_verb_" + re.sub(r"\W", "_", name) for name in VERB.findall(text)]
+    return f"const CtlVerbRow *const ctl_verbs[] = {{{', '.join(rows)}, NULL}};\n"
+
+
 def test_ourselves():
     used = {"src/a/a.c": "static int two(void)\n{\n    return one;\n}\n\nint main(void)\n{\n    return two();\n}\n"}
     other = "int three(void)\n{\n    /* two() */\n    return 3;\n}\n"
     table = "static const Op all[] = {{three}};\n\nint main(void)\n{\n    return all[0]();\n}\n"
     freed = "DEFINE_CLEANUP(Thing *, three)\n\nint main(void)\n{\n    CLEANUP(three_p) Thing *x;\n}\n"
+    walk = "int main(void)\n{\n    return ctl_verbs[0]->run();\n}\n"
+    verb = "static int three(void)\n{\n    return 3;\n}\n\nconst CtlVerbRow ctl_verb_a_b = {\n    .run = three,\n};\n"
+    listed = {"src/a/a.c": walk, "src/a/b.c": verb, "src/a/t.c": verb_table("v = [\n    ['a b', 'verbs/b.c'],\n]\n")}
     back = "int three(void)\n{\n    return four();\n}\n"
     forth = "int four(void)\n{\n    return three();\n}\n"
     on = "int five(void)\n{\n    return three();\n}\nint four(void)\n{\n    return five();\n}\n"
@@ -191,6 +204,8 @@ def test_ourselves():
         (({"src/a/a.c": freed, "src/a/b.c": other},), None),
         ((used | {"src/a/b.c": other}, {"src/a/b.c": 1}), None),
         ((used, {"src/a/b.c": 1}), "0 functions are reachable from no main(), and UNREACHED says 1"),
+        ((listed,), None),
+        ((listed | {"src/a/t.c": verb_table("v = [\n    ['a', 'verbs/b.c'],\n]\n")},), "src/a/b.c: reachable from no main(): three()"),
         ((used | {"src/a/b.c": "struct S three(void)\n{\n}\n"},), "main(): three()"),
     ])
     lint.self_test(check_circles, [
@@ -211,6 +226,7 @@ def main():
     # The other half of an optional part has the same functions again.
     paths = [path for path in lint.walk(root, "src") if path.endswith((".c", ".h")) and not path.endswith("-none.c")]
     sources = {path: lint.read(root, path) for path in paths}
+    sources["src/ctl/verb-table.c"] = verb_table(lint.read(root, VERBS))
     folders = [os.path.dirname(path) for path in paths]
     problems = [*check_folders({folder: folders.count(folder) for folder in folders}), *check_circles(sources),
                 *check_reached(sources, UNREACHED)]

@@ -10,6 +10,7 @@
 #include "ctl/diagnose/pins.h"
 #include "ctl/diagnose/survey.h"
 #include "ctl/terminal/style.h"
+#include "ctl/verbs/verb.h"
 #include "ctl/view.h"
 #include "plan/scan/stall.h"
 
@@ -450,7 +451,7 @@ static CtlExit report(const CtlOptions *options, Survey *survey, bool several)
     return print(options, list, several);
 }
 
-CtlExit verb_diagnose(const CtlOptions *options, int argc, char **argv)
+static CtlExit verb_diagnose(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP(survey_done) Survey survey = {0};
     SurveyTarget target = {0};
@@ -470,3 +471,12 @@ CtlExit verb_diagnose(const CtlOptions *options, int argc, char **argv)
     code = survey_make(&target, options->seconds > 0 ? options->seconds : SECONDS_DEFAULT, &survey);
     return code == CTL_EXIT_OK ? report(options, &survey, target.pid == 0) : code;
 }
+
+const CtlVerbRow ctl_verb_diagnose = {
+    .name = "diagnose",
+    .arguments = "[PID|UNIT]",
+    .max = 1,
+    .accepts = CTL_ACCEPTS(SECONDS) | CTL_ACCEPTS(PRINT_POLICY),
+    .help = "whether NUMA costs it anything, and what would help",
+    .run = verb_diagnose,
+};

@@ -5,9 +5,9 @@
 
 #include "base/human.h"
 #include "ctl/client.h"
-#include "ctl/ctl.h"
 #include "ctl/sentence.h"
 #include "ctl/terminal/style.h"
+#include "ctl/verbs/verb.h"
 #include "ctl/view.h"
 
 #include <inttypes.h>
@@ -124,7 +124,7 @@ static CtlExit print_tasks(json_object *explanation)
     return code;
 }
 
-CtlExit verb_explain(const CtlOptions *options, int argc, char **argv)
+static CtlExit verb_explain(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP_JSON json_object *explanation = NULL;
     CtlExit code = client_query(options, "Explain", argv[0], &explanation);
@@ -150,3 +150,13 @@ CtlExit verb_explain(const CtlOptions *options, int argc, char **argv)
         code = sentence_print("Not done", view_list(explanation, "refusals"), sentence_refusal);
     return code;
 }
+
+const CtlVerbRow ctl_verb_explain = {
+    .name = "explain",
+    .arguments = "PID|WORKLOAD",
+    .min = 1,
+    .max = 1,
+    .help = "why it is placed as it is",
+    .run = verb_explain,
+    .pages = true,
+};

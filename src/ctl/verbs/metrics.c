@@ -9,7 +9,7 @@
 #include "ctl/verbs/metrics.h"
 
 #include "ctl/client.h"
-#include "ctl/ctl.h"
+#include "ctl/verbs/verb.h"
 #include "ctl/view.h"
 
 #include <inttypes.h>
@@ -300,7 +300,7 @@ CtlExit metrics_write(const CtlOptions *options, FILE *out)
     return code;
 }
 
-CtlExit verb_metrics(const CtlOptions *options, int argc, char **argv)
+static CtlExit verb_metrics(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP_JSON json_object *families = NULL;
     CtlExit code;
@@ -318,3 +318,12 @@ CtlExit verb_metrics(const CtlOptions *options, int argc, char **argv)
     write_all(stdout, families, true);
     return CTL_EXIT_OK;
 }
+
+const CtlVerbRow ctl_verb_metrics = {
+    .name = "metrics",
+    .arguments = "",
+    .accepts = CTL_ACCEPTS(OUTPUT),
+    .help = "what the daemon counts, as OpenMetrics text",
+    .run = verb_metrics,
+    .pages = true,
+};

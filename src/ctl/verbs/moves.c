@@ -6,8 +6,8 @@
  * gap the missing actions are fetched, and those already seen are dropped. */
 
 #include "ctl/client.h"
-#include "ctl/ctl.h"
 #include "ctl/sentence.h"
+#include "ctl/verbs/verb.h"
 #include "ctl/view.h"
 
 #include "numaplace/bus.h"
@@ -125,7 +125,7 @@ static CtlExit follow_loop(Follow *follow)
     return follow->code;
 }
 
-CtlExit verb_moves(const CtlOptions *options, int argc, char **argv)
+static CtlExit verb_moves(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP_JSON json_object *list = json_object_new_array();
     CLEANUP_BUS sd_bus *bus = NULL;
@@ -158,3 +158,12 @@ CtlExit verb_moves(const CtlOptions *options, int argc, char **argv)
     code = print_all(options, list);
     return code != CTL_EXIT_OK || !options->follow ? code : follow_loop(&follow);
 }
+
+const CtlVerbRow ctl_verb_moves = {
+    .name = "moves",
+    .arguments = "",
+    .accepts = CTL_ACCEPTS(FOLLOW) | CTL_ACCEPTS(LINES),
+    .help = "actions carried out, newest last",
+    .run = verb_moves,
+    .pages = true,
+};

@@ -11,9 +11,9 @@
 #include "base/parse.h"
 #include "base/time.h"
 #include "ctl/client.h"
-#include "ctl/ctl.h"
 #include "ctl/patience.h"
 #include "ctl/verbs/policy/files.h"
+#include "ctl/verbs/verb.h"
 #include "ctl/view.h"
 #include "launch/launch.h"
 #include "numaplace/bus.h"
@@ -167,7 +167,7 @@ static CtlExit place_alone(const CtlOptions *options)
     return apply_policy(policy, topology);
 }
 
-CtlExit verb_run(const CtlOptions *options, int argc, char **argv)
+static CtlExit verb_run(const CtlOptions *options, int argc, char **argv)
 {
     CtlExit code;
 
@@ -187,3 +187,13 @@ CtlExit verb_run(const CtlOptions *options, int argc, char **argv)
     code = errno == ENOENT ? CTL_EXIT_RUN_NOT_FOUND : CTL_EXIT_RUN_CANNOT;
     return ctl_fail(code, "cannot run %s: %s", argv[0], strerror(errno));
 }
+
+const CtlVerbRow ctl_verb_run = {
+    .name = "run",
+    .arguments = "COMMAND [ARG...]",
+    .min = 1,
+    .max = -1,
+    .accepts = CTL_ACCEPTS(POLICY) | CTL_ACCEPTS(NO_DAEMON) | CTL_ACCEPTS(POLICY_DIR) | CTL_ACCEPTS(REHEARSE),
+    .help = "start a command under a policy",
+    .run = verb_run,
+};

@@ -4,8 +4,8 @@
 
 #include "base/human.h"
 #include "ctl/client.h"
-#include "ctl/ctl.h"
 #include "ctl/terminal/style.h"
+#include "ctl/verbs/verb.h"
 #include "ctl/view.h"
 
 #include "numaplace/paths.h"
@@ -208,7 +208,7 @@ static void print_left(json_object *status)
               standard ? "" : " --runtime-dir=", standard ? "" : directory);
 }
 
-CtlExit verb_status(const CtlOptions *options, int argc, char **argv)
+static CtlExit verb_status(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP_JSON json_object *status = NULL;
     CtlExit code = client_query(options, "GetStatus", NULL, &status);
@@ -235,3 +235,12 @@ CtlExit verb_status(const CtlOptions *options, int argc, char **argv)
     print_neighbours(status);
     return code;
 }
+
+const CtlVerbRow ctl_verb_status = {
+    .name = "status",
+    .arguments = "",
+    .accepts = CTL_ACCEPTS(WATCH),
+    .help = "what the daemon sees, does and costs",
+    .run = verb_status,
+    .pages = true,
+};

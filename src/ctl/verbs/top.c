@@ -12,6 +12,7 @@
 #include "ctl/top/recording.h"
 #include "ctl/top/screen.h"
 #include "ctl/top/traffic.h"
+#include "ctl/verbs/verb.h"
 #include "ctl/view.h"
 
 #include <string.h>
@@ -400,7 +401,7 @@ static CtlExit run(Top *top)
     return code;
 }
 
-CtlExit verb_top(const CtlOptions *options, int argc, char **argv)
+static CtlExit verb_top(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP(top_done) Top top = {.options = options, .traffic = {.root_fd = -1}};
     CLEANUP_BUS sd_bus *bus = NULL;
@@ -413,3 +414,12 @@ CtlExit verb_top(const CtlOptions *options, int argc, char **argv)
         return show_once(&top);
     return run(&top);
 }
+
+const CtlVerbRow ctl_verb_top = {
+    .name = "top",
+    .arguments = "[FILE]",
+    .max = 1,
+    .accepts = CTL_ACCEPTS(ONCE),
+    .help = "nodes, CPUs and workloads, once a second; FILE: of a record",
+    .run = verb_top,
+};

@@ -4,7 +4,7 @@
  * machine can be examined anywhere. The JSON keys are those of GetTopology, see numaplace-json(5). */
 
 #include "base/parse.h"
-#include "ctl/ctl.h"
+#include "ctl/verbs/verb.h"
 
 #include <string.h>
 
@@ -83,7 +83,7 @@ static int topology_to_json(const Topology *topology, const char *text, json_obj
     return 0;
 }
 
-CtlExit verb_topology(const CtlOptions *options, int argc, char **argv)
+static CtlExit verb_topology(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP(topology_unref_p) Topology *topology = NULL;
     CLEANUP_JSON json_object *object = NULL;
@@ -103,3 +103,12 @@ CtlExit verb_topology(const CtlOptions *options, int argc, char **argv)
         return ctl_fail_oom();
     return ctl_print_json(options, object);
 }
+
+const CtlVerbRow ctl_verb_topology = {
+    .name = "topology",
+    .arguments = "",
+    .accepts = CTL_ACCEPTS_TOPOLOGY,
+    .help = "nodes, caches, CPUs, distances",
+    .run = verb_topology,
+    .pages = true,
+};

@@ -52,10 +52,14 @@ typedef CtlExit (*CtlVerb)(const CtlOptions *options, int argc, char **argv);
 
 typedef struct CtlVerbRow {
     const char *name;      /* one word, or two for the policy family */
-    const char *arguments; /* as --help shows them */
+    const char *arguments; /* as --help shows them; empty: takes none */
     int min, max;          /* number of arguments; max -1: any */
     unsigned accepts;      /* bit for each option that only some verbs take */
     const char *help;
     CtlVerb run;
     bool pages; /* only prints, and possibly more than a screen */
 } CtlVerbRow;
+
+/* All verbs in the order of --help, then NULL. The file of a verb defines its row; the table is made from the list of
+ * verbs in src/ctl/meson.build. */
+extern const CtlVerbRow *const ctl_verbs[];

@@ -4,9 +4,9 @@
 
 #include "base/human.h"
 #include "ctl/client.h"
-#include "ctl/ctl.h"
 #include "ctl/sentence.h"
 #include "ctl/terminal/style.h"
+#include "ctl/verbs/verb.h"
 #include "ctl/view.h"
 
 #include "numaplace/bus.h"
@@ -70,7 +70,7 @@ static const ViewColumn task_columns[] = {
     {"LENT", "lent_cpu", VIEW_NUMBER},
 };
 
-CtlExit verb_workloads(const CtlOptions *options, int argc, char **argv)
+static CtlExit verb_workloads(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP_JSON json_object *list = NULL;
     CtlExit code = client_query(options, "ListWorkloads", NULL, &list);
@@ -79,6 +79,15 @@ CtlExit verb_workloads(const CtlOptions *options, int argc, char **argv)
         return code;
     return view_print_list(options, list, workload_columns, ARRAY_SIZE(workload_columns));
 }
+
+const CtlVerbRow ctl_verb_workloads = {
+    .name = "workloads",
+    .arguments = "",
+    .accepts = CTL_ACCEPTS(WATCH),
+    .help = "workloads, their homes, loads and lent CPUs",
+    .run = verb_workloads,
+    .pages = true,
+};
 
 static void print_workload(const CtlOptions *options, json_object *workload)
 {
@@ -120,7 +129,7 @@ static CtlExit print_section(const CtlOptions *options, const char *title, json_
     return view_print_table(options, list, columns, n_columns);
 }
 
-CtlExit verb_show(const CtlOptions *options, int argc, char **argv)
+static CtlExit verb_show(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP_JSON json_object *workload = NULL;
     CtlExit code = client_query(options, "GetWorkload", argv[0], &workload);
@@ -145,6 +154,17 @@ CtlExit verb_show(const CtlOptions *options, int argc, char **argv)
         code = sentence_print("Not done", view_list(workload, "refusals"), sentence_refusal);
     return code;
 }
+
+const CtlVerbRow ctl_verb_show = {
+    .name = "show",
+    .arguments = "WORKLOAD",
+    .min = 1,
+    .max = 1,
+    .accepts = CTL_ACCEPTS(WATCH),
+    .help = "one workload: groups, lent CPUs, refusals",
+    .run = verb_show,
+    .pages = true,
+};
 
 /* Appends the entries of `page` to `list`. */
 static int append_page(json_object *list, json_object *page)
@@ -181,7 +201,7 @@ static CtlExit list_tasks(const CtlOptions *options, const char *name, json_obje
     return code;
 }
 
-CtlExit verb_tasks(const CtlOptions *options, int argc, char **argv)
+static CtlExit verb_tasks(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP_JSON json_object *list = json_object_new_array();
     CtlExit code;
@@ -193,3 +213,13 @@ CtlExit verb_tasks(const CtlOptions *options, int argc, char **argv)
         return code;
     return view_print_list(options, list, task_columns, ARRAY_SIZE(task_columns));
 }
+
+const CtlVerbRow ctl_verb_tasks = {
+    .name = "tasks",
+    .arguments = "WORKLOAD",
+    .min = 1,
+    .max = 1,
+    .help = "its threads, their masks and loads",
+    .run = verb_tasks,
+    .pages = true,
+};

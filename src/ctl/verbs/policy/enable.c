@@ -10,8 +10,8 @@
 
 #include "base/parse.h"
 #include "ctl/client.h"
-#include "ctl/ctl.h"
 #include "ctl/verbs/policy/files.h"
+#include "ctl/verbs/verb.h"
 #include "ctl/view.h"
 
 #include <string.h>
@@ -299,12 +299,32 @@ static CtlExit switch_all(const CtlOptions *options, int argc, char **argv, bool
     return result == CTL_EXIT_OK ? code : result;
 }
 
-CtlExit verb_enable(const CtlOptions *options, int argc, char **argv)
+static CtlExit verb_enable(const CtlOptions *options, int argc, char **argv)
 {
     return switch_all(options, argc, argv, true);
 }
 
-CtlExit verb_disable(const CtlOptions *options, int argc, char **argv)
+const CtlVerbRow ctl_verb_enable = {
+    .name = "enable",
+    .arguments = "POLICY...",
+    .min = 1,
+    .max = -1,
+    .accepts = CTL_ACCEPTS_POLICY | CTL_ACCEPTS(RUNTIME),
+    .help = "place what a policy only observes",
+    .run = verb_enable,
+};
+
+static CtlExit verb_disable(const CtlOptions *options, int argc, char **argv)
 {
     return switch_all(options, argc, argv, false);
 }
+
+const CtlVerbRow ctl_verb_disable = {
+    .name = "disable",
+    .arguments = "POLICY...",
+    .min = 1,
+    .max = -1,
+    .accepts = CTL_ACCEPTS_POLICY | CTL_ACCEPTS(RUNTIME),
+    .help = "put it back, and only observe it",
+    .run = verb_disable,
+};

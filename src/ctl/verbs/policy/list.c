@@ -3,9 +3,9 @@
 /* policy list and policy cat: the policies in the order they are tried, and their contents. */
 
 #include "conf/search.h"
-#include "ctl/ctl.h"
 #include "ctl/text.h"
 #include "ctl/verbs/policy/files.h"
+#include "ctl/verbs/verb.h"
 #include "ctl/view.h"
 
 #include <string.h>
@@ -35,7 +35,7 @@ static int add_policy(json_object *list, const Policy *policy)
     return 0;
 }
 
-CtlExit verb_policy_list(const CtlOptions *options, int argc, char **argv)
+static CtlExit verb_policy_list(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP(policy_set_free_p) PolicySet *set = NULL;
     CLEANUP_JSON json_object *list = json_object_new_array();
@@ -51,6 +51,15 @@ CtlExit verb_policy_list(const CtlOptions *options, int argc, char **argv)
             return ctl_fail_oom();
     return view_print_list(options, list, policy_columns, ARRAY_SIZE(policy_columns));
 }
+
+const CtlVerbRow ctl_verb_policy_list = {
+    .name = "policy list",
+    .arguments = "",
+    .accepts = CTL_ACCEPTS_POLICY,
+    .help = "policies in the order they are tried",
+    .run = verb_policy_list,
+    .pages = true,
+};
 
 /* Whether a policy is asked for by name; without names all are. Marks in `found` the names that matched. */
 static bool is_wanted(const char *name, int argc, char **argv, bool *found)
@@ -191,7 +200,7 @@ static CtlExit collect_effective(const CtlOptions *options, int argc, char **arg
     return code;
 }
 
-CtlExit verb_policy_cat(const CtlOptions *options, int argc, char **argv)
+static CtlExit verb_policy_cat(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP_JSON json_object *list = json_object_new_array();
     CLEANUP_FREE bool *found = calloc((size_t)argc + 1, sizeof(*found));
@@ -211,3 +220,13 @@ CtlExit verb_policy_cat(const CtlOptions *options, int argc, char **argv)
         return code;
     return printed != CTL_EXIT_OK ? printed : missing;
 }
+
+const CtlVerbRow ctl_verb_policy_cat = {
+    .name = "policy cat",
+    .arguments = "[POLICY...]",
+    .max = -1,
+    .accepts = CTL_ACCEPTS_POLICY | CTL_ACCEPTS(EFFECTIVE),
+    .help = "their files, drop-ins included",
+    .run = verb_policy_cat,
+    .pages = true,
+};

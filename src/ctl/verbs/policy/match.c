@@ -6,9 +6,9 @@
 #include "base/parse.h"
 #include "base/root.h"
 #include "base/time.h"
-#include "ctl/ctl.h"
 #include "ctl/verbs/policy/files.h"
 #include "ctl/verbs/policy/match-report.h"
+#include "ctl/verbs/verb.h"
 #include "ctl/view.h"
 #include "probe/probe.h"
 
@@ -150,7 +150,7 @@ static CtlExit match_command(const CtlOptions *options, const PolicySet *set, in
     return CTL_EXIT_OK;
 }
 
-CtlExit verb_policy_match(const CtlOptions *options, int argc, char **argv)
+static CtlExit verb_policy_match(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP(policy_set_free_p) PolicySet *set = NULL;
     CLEANUP_JSON json_object *report = NULL;
@@ -172,3 +172,14 @@ CtlExit verb_policy_match(const CtlOptions *options, int argc, char **argv)
         return code;
     return match_report_print(options, report);
 }
+
+const CtlVerbRow ctl_verb_policy_match = {
+    .name = "policy match",
+    .arguments = "PID|COMMAND...",
+    .min = 1,
+    .max = -1,
+    .accepts = CTL_ACCEPTS_POLICY,
+    .help = "which policy a process falls under, and why",
+    .run = verb_policy_match,
+    .pages = true,
+};

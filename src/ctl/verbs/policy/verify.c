@@ -4,9 +4,9 @@
 
 #include "base/parse.h"
 #include "conf/search.h"
-#include "ctl/ctl.h"
 #include "ctl/terminal/style.h"
 #include "ctl/verbs/policy/files.h"
+#include "ctl/verbs/verb.h"
 #include "ctl/view.h"
 
 #include <pwd.h>
@@ -228,7 +228,7 @@ static CtlExit load_topology(const CtlOptions *options, Topology **ret)
     return CTL_EXIT_OK;
 }
 
-CtlExit verb_policy_verify(const CtlOptions *options, int argc, char **argv)
+static CtlExit verb_policy_verify(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP(topology_unref_p) Topology *topology = NULL;
     CLEANUP_JSON json_object *result = NULL;
@@ -257,3 +257,13 @@ CtlExit verb_policy_verify(const CtlOptions *options, int argc, char **argv)
     print_result(options, result);
     return code;
 }
+
+const CtlVerbRow ctl_verb_policy_verify = {
+    .name = "policy verify",
+    .arguments = "[FILE|DIR...]",
+    .max = -1,
+    .accepts = CTL_ACCEPTS_POLICY | CTL_ACCEPTS_TOPOLOGY,
+    .help = "check policies",
+    .run = verb_policy_verify,
+    .pages = true,
+};

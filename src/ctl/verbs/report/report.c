@@ -5,6 +5,7 @@
 #include "base/human.h"
 #include "base/time.h"
 #include "ctl/client.h"
+#include "ctl/verbs/verb.h"
 #include "ctl/view.h"
 
 #include <inttypes.h>
@@ -296,7 +297,7 @@ static CtlExit print_text(const CtlOptions *options, const Report *report, json_
     return view_print_table(options, workloads, columns, ARRAY_SIZE(columns));
 }
 
-CtlExit verb_report(const CtlOptions *options, int argc, char **argv)
+static CtlExit verb_report(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP(report_done) Report report = {0};
     CLEANUP_JSON json_object *workloads = json_object_new_array();
@@ -318,3 +319,12 @@ CtlExit verb_report(const CtlOptions *options, int argc, char **argv)
     return options->json != CTL_JSON_OFF ? print_json(options, &report, workloads)
                                          : print_text(options, &report, workloads);
 }
+
+const CtlVerbRow ctl_verb_report = {
+    .name = "report",
+    .arguments = "",
+    .accepts = CTL_ACCEPTS(SINCE) | CTL_ACCEPTS(HTML),
+    .help = "the last day: where workloads ran, and what was done",
+    .run = verb_report,
+    .pages = true,
+};

@@ -3,7 +3,7 @@
 /* replay: plans again from a record of numaplaced --record=, and shows which plans differ. */
 
 #include "base/human.h"
-#include "ctl/ctl.h"
+#include "ctl/verbs/verb.h"
 #include "ctl/view.h"
 #include "plan/transcript.h"
 
@@ -101,7 +101,7 @@ static CtlExit print_json(const CtlOptions *options, const Replay *replay)
     return ctl_print_json(options, result);
 }
 
-CtlExit verb_replay(const CtlOptions *options, int argc, char **argv)
+static CtlExit verb_replay(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP_JSON json_object *different = json_object_new_array();
     CLEANUP_FREE char *text = NULL;
@@ -116,3 +116,12 @@ CtlExit verb_replay(const CtlOptions *options, int argc, char **argv)
     code = options->json != CTL_JSON_OFF ? print_json(options, &replay) : print(&replay);
     return code == CTL_EXIT_OK && replay.n_same < replay.n ? CTL_EXIT_FAILURE : code;
 }
+
+const CtlVerbRow ctl_verb_replay = {
+    .name = "replay",
+    .arguments = "FILE",
+    .min = 1,
+    .max = 1,
+    .help = "plan again from a file written by --record=",
+    .run = verb_replay,
+};

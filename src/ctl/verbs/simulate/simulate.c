@@ -8,6 +8,7 @@
 #include "ctl/terminal/table.h"
 #include "ctl/verbs/policy/files.h"
 #include "ctl/verbs/simulate/runs.h"
+#include "ctl/verbs/verb.h"
 #include "ctl/view.h"
 #include "sim/scenario/scenario.h"
 
@@ -269,7 +270,7 @@ static CtlExit load(const CtlOptions *options, const char *path, SimSpec **ret)
     return CTL_EXIT_OK;
 }
 
-CtlExit verb_simulate(const CtlOptions *options, int argc, char **argv)
+static CtlExit verb_simulate(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP(sim_spec_free_p) SimSpec *spec = NULL;
     CLEANUP(simulate_runs_done) SimulateRuns runs = {0};
@@ -290,3 +291,13 @@ CtlExit verb_simulate(const CtlOptions *options, int argc, char **argv)
         code = print_result(options, &runs.table, result);
     return code == CTL_EXIT_OK && !held ? CTL_EXIT_FAILURE : code;
 }
+
+const CtlVerbRow ctl_verb_simulate = {
+    .name = "simulate",
+    .arguments = "FILE",
+    .min = 1,
+    .max = 1,
+    .accepts = CTL_ACCEPTS(POLICY_DIR) | CTL_ACCEPTS(SEEDS) | CTL_ACCEPTS(PLOT) | CTL_ACCEPTS(RECORD),
+    .help = "run a scenario on a model of a machine",
+    .run = verb_simulate,
+};
