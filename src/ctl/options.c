@@ -316,6 +316,33 @@ static int verb_words(const CtlVerbRow *row, int argc, char **argv)
     return n == 1 || !strcmp(argv[1], blank + 1) ? n : 0;
 }
 
+/* The second word of a verb of the policy family, or NULL. */
+static const char *policy_word(const CtlVerbRow *row)
+{
+    return strncmp(row->name, "policy ", 7) == 0 ? row->name + 7 : NULL;
+}
+
+/* Reports that no verb of the policy family has `word` as its second; NULL: there is none. */
+static CtlExit fail_policy(const char *word)
+{
+    char names[128] = ""; /* "list, cat, verify or match" */
+    size_t left = 0;
+
+    for (size_t i = 0; ctl_verbs[i]; i++)
+        left += policy_word(ctl_verbs[i]) != NULL;
+    for (size_t i = 0; ctl_verbs[i]; i++) {
+        const char *name = policy_word(ctl_verbs[i]), *next = left > 2 ? ", " : " or ";
+        size_t len = strlen(names);
+
+        if (!name)
+            continue;
+        (void)snprintf(names + len, sizeof(names) - len, "%s%s", name, left > 1 ? next : "");
+        left--;
+    }
+    return ctl_fail(CTL_EXIT_USAGE, "policy%s%s: expected %s. See numaplacectl --help.", word ? " " : "",
+                    word ? word : "", names);
+}
+
 static CtlExit find_verb(CtlCommand *command, int argc, char **argv)
 {
     if (argc == 0)
@@ -331,9 +358,7 @@ static CtlExit find_verb(CtlCommand *command, int argc, char **argv)
         }
     }
     if (!strcmp(argv[0], "policy"))
-        return ctl_fail(CTL_EXIT_USAGE,
-                        "policy%s%s: expected list, cat, verify or match. See numaplacectl --help.",
-                        argc > 1 ? " " : "", argc > 1 ? argv[1] : "");
+        return fail_policy(argc > 1 ? argv[1] : NULL);
     return ctl_fail(CTL_EXIT_USAGE, "%s is not a verb. See numaplacectl --help.", argv[0]);
 }
 

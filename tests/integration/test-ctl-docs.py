@@ -62,7 +62,7 @@ class Docs(unittest.TestCase):
     def test_manual(self):
         text = self.read("man/numaplacectl.1")
         # The first words of ".It Cm policy list", ".It Cm show Ar workload".
-        verbs = {re.match(r"(\w+(?: (?:list|cat|verify|match)\b)?)", item).group(1)
+        verbs = {re.match(rf"(\w+(?: (?:{'|'.join(self.policy_verbs())})\b)?)", item).group(1)
                  for item in re.findall(r"^\.It Cm (.*)$", text, re.MULTILINE)}
         self.assertEqual(verbs, self.verbs)
         items = re.findall(r"^\.It Fl (.*)$", text, re.MULTILINE)
