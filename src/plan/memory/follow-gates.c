@@ -9,83 +9,9 @@
 #define NEAR_PART 4U
 #define MB        1000000U
 
-bool follow_has_memory(const Topology *topology, uint32_t node)
-{
-    if (topology->nodes[node].memory_bytes > 0)
-        return true;
-    /* Descriptions of machines may leave sizes out. */
-    for (uint32_t i = 0; i < topology->n_nodes; i++)
-        if (topology->nodes[i].memory_bytes > 0)
-            return false;
-    return true;
-}
-
-static bool has_usable_cpu(const World *world, uint32_t node)
-{
-    for (uint32_t i = 0; i < world->topology->cpu_limit; i++)
-        if (world->cpus[i].usable && world->topology->cpus[i].node.i == (int32_t)node)
-            return true;
-    return false;
-}
-
-bool follow_takes_memory(const World *world, CpuMask home_nodes, uint32_t node)
-{
-    return follow_has_memory(world->topology, node) &&
-           (home_nodes ? (bool)hwloc_bitmap_isset(home_nodes, node) : has_usable_cpu(world, node));
-}
-
-bool follow_is_pinned(const World *world, const Process *process)
-{
-    size_t n, first = world_process_tasks(world, process, &n), n_pinned = 0;
-
-    for (size_t i = first; i < first + n; i++) {
-        const Task *task = &world->tasks[i];
-
-        if (task->gone)
-            continue;
-        if (task->hands != TASK_HANDS_FOREIGN || task->original || !task->allowed)
-            return false;
-        n_pinned++;
-    }
-    return n_pinned > 0;
-}
-
-bool follow_pin_takes(const World *world, const Process *process, uint32_t node)
-{
-    size_t n, first = world_process_tasks(world, process, &n);
-
-    for (size_t i = first; i < first + n && follow_has_memory(world->topology, node); i++)
-        if (!world->tasks[i].gone &&
-            hwloc_bitmap_intersects(world->tasks[i].allowed, world->topology->nodes[node].cpus))
-            return true;
-    return false;
-}
-
-bool follow_is_pinned_to(const World *world, const Process *process, CpuMask nodes)
-{
-    for (uint32_t i = 0; i < world->topology->n_nodes; i++)
-        if (follow_pin_takes(world, process, i) != (bool)hwloc_bitmap_isset(nodes, i))
-            return false;
-    return true;
-}
-
 bool follow_is_kernels(const World *world, const Policy *policy, const Process *process, CpuMask to)
 {
     return to && hwloc_bitmap_weight(to) > 1 && planner_is_kernels(world, policy, process->use_hidden);
-}
-
-bool follow_refuse(const Follow *f, uint8_t mechanism, PlanReason reason, uint64_t value, uint64_t limit)
-{
-    if (!f->silent)
-        planner_refuse_process(f->p, mechanism, reason, f->process, value, limit);
-    return false;
-}
-
-uint64_t follow_home_usec(const Follow *f)
-{
-    bool new = f->g->home != f->group->home || f->g->roams != f->group->roams;
-
-    return new ? f->p->world->now_usec : f->group->last_home_usec;
 }
 
 bool follow_may(const Follow *f)

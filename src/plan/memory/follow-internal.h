@@ -35,10 +35,23 @@ typedef struct Follow {
 #define FOLLOW_FEW_PART  50U
 
 /* Records a refusal unless f->silent; returns false. */
-bool follow_refuse(const Follow *f, uint8_t mechanism, PlanReason reason, uint64_t value, uint64_t limit);
+static inline bool follow_refuse(const Follow *f, uint8_t mechanism, PlanReason reason, uint64_t value,
+                                 uint64_t limit)
+{
+    if (!f->silent)
+        planner_refuse_process(f->p, mechanism, reason, f->process, value, limit);
+    return false;
+}
 
 /* When the group got its home; now, if in this plan. */
-uint64_t follow_home_usec(const Follow *f);
+static inline uint64_t follow_home_usec(const Follow *f)
+{
+    bool new = f->g->home != f->group->home || f->g->roams != f->group->roams;
+
+    return new ? f->p->world->now_usec : f->group->last_home_usec;
+}
+
+/* follow-nodes.c: where memory may lie */
 
 bool follow_has_memory(const Topology *topology, uint32_t node);
 
@@ -48,6 +61,11 @@ bool follow_pin_takes(const World *world, const Process *process, uint32_t node)
 /* Whether memory of a group may lie on the node: it has memory and is in the home, or, if the group roams, a
  * usable CPU. */
 bool follow_takes_memory(const World *world, CpuMask home_nodes, uint32_t node);
+
+/* The nodes for memory of a group; NULL: none. */
+CpuMask follow_find_nodes(Planner *p, CpuMask home_nodes);
+
+/* follow.c */
 
 /* Sums up growth of groups and what requests in flight will bring to each node. False: out of memory. */
 bool follow_gather(Planner *p);

@@ -45,16 +45,6 @@ static uint32_t count_memory_nodes(const Topology *topology)
     return n;
 }
 
-/* The nodes for memory of a group; NULL: none. */
-static CpuMask find_nodes(Planner *p, CpuMask home_nodes)
-{
-    hwloc_bitmap_zero(p->s->nodes);
-    for (uint32_t i = 0; i < p->world->topology->n_nodes; i++)
-        if (follow_takes_memory(p->world, home_nodes, i))
-            planner_note(p, hwloc_bitmap_set(p->s->nodes, i));
-    return planner_intern(p, p->s->nodes);
-}
-
 /* Finds misplaced memory: outside f->to or, if it is interleaved, beyond a node's share. */
 static void find_outside(Follow *f)
 {
@@ -151,7 +141,7 @@ bool follow_is_due(const Follow *f)
 
     all.silent = true;
     all.rule = PLAN_RULE_FOLLOW_HOME;
-    all.to = find_nodes(f->p, f->group->home_nodes);
+    all.to = follow_find_nodes(f->p, f->group->home_nodes);
     all.outside_bytes = 0;
     find_outside(&all);
     return all.to && is_known(&all) && is_worth_it(&all) && is_ours(&all) &&
@@ -320,10 +310,11 @@ void follow_homes(Planner *p)
         if (process->memory.to)
             continue;
         if (p->s->processes[i].at_home) {
-            follow_process(p, process, back ? back : find_nodes(p, p->s->groups[process->group.i].home_nodes),
+            follow_process(p, process,
+                           back ? back : follow_find_nodes(p, p->s->groups[process->group.i].home_nodes),
                            p->s->processes[i].due);
         } else if (roams(p, process)) {
-            all = all ? all : find_nodes(p, NULL);
+            all = all ? all : follow_find_nodes(p, NULL);
             follow_process(p, process, back ? back : all, process->cpuset);
         } else if (is_pinned(p, process)) {
             CpuMask to = find_pin(p, process);
