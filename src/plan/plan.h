@@ -105,7 +105,7 @@ typedef enum PlanReason {
     PLAN_REASON_NO_CPUS,
     PLAN_REASON_REHEARSAL,
     PLAN_REASON_FOLLOW_OFF,
-    PLAN_REASON_EVIDENCE,    /* value: age of the last reading; limit: EVIDENCE_USEC (follow.c); usec */
+    PLAN_REASON_EVIDENCE,    /* value: age of the last reading; limit: EVIDENCE_USEC (follow-when.c); usec */
     PLAN_REASON_MEMORY_NEAR, /* value: bytes elsewhere; limit: too few to be worth it (P18) */
     PLAN_REASON_UNSETTLED,   /* value: usec at this home; limit: needed before interleaving (P17) */
     PLAN_REASON_KERNEL_BALANCES,

@@ -6,7 +6,8 @@
 #include "act/fence/internal.h"
 #include "base/time.h"
 
-/* What a process at home may have elsewhere: as much as memory that follows leaves behind (plan/memory/follow.c). */
+/* What a process at home may have elsewhere: as much as memory that follows leaves behind
+ * (plan/memory/follow-when.c). */
 #define FEW_BYTES ((uint64_t)2 << 20)
 #define FEW_PART  50U
 

@@ -26,13 +26,12 @@ typedef struct Follow {
     uint64_t outside_bytes; /* that lie where they should not */
     uint64_t few_bytes;     /* up to this many are not worth a move */
     CpuMask from, to;       /* NodeIx */
+    CpuMask due;            /* the mask of its threads; NULL: somebody else pinned them */
     bool silent;            /* refusals are not noted */
 } Follow;
 
-/* Fewer bytes are not worth a walk over the process: what could be moved in that time, and 1/FOLLOW_FEW_PART
- * of all its memory. Interleaving goes by blocks (P18), so one block more or less is even. */
+/* Fewer bytes are not worth a walk over the process: what could be moved in that time. */
 #define FOLLOW_FEW_BYTES ((uint64_t)256 << 10)
-#define FOLLOW_FEW_PART  50U
 
 /* Records a refusal unless f->silent; returns false. */
 static inline bool follow_refuse(const Follow *f, uint8_t mechanism, PlanReason reason, uint64_t value,
@@ -65,39 +64,35 @@ bool follow_takes_memory(const World *world, CpuMask home_nodes, uint32_t node);
 /* The nodes for memory of a group; NULL: none. */
 CpuMask follow_find_nodes(Planner *p, CpuMask home_nodes);
 
+/* Finds misplaced memory: outside f->to or, by f->rule, beyond a node's share if it is interleaved. Sets f->from and
+ * adds to f->outside_bytes. */
+void follow_find_outside(Follow *f);
+
 /* follow.c */
 
 /* Sums up growth of groups and what requests in flight will bring to each node. False: out of memory. */
 bool follow_gather(Planner *p);
 
-/* Whether all memory outside the home is to follow in the next plan. Records no refusal. */
-bool follow_is_due(const Follow *f);
-
 /* Adds the request to the plan: for the ranges of `use`, or for all of the process if NULL. */
 void follow_order(const Follow *f, uint8_t mechanism, const PlanUse *use);
 
-/* The gates. Each records a refusal if it returns false.
- *
- * - follow_may(): emulated topology, policy
- * - follow_is_time(): the kernel's balancing, a trial of pooled threads, pressure, residency
- * - follow_is_fed(): bandwidth of the nodes (P15)
- * - follow_has_room(): room on the nodes (P19)
- * - follow_has_rate(): P20; each request gets the whole rate, so a workload may have only one to a node at a time */
-bool follow_may(const Follow *f);
-bool follow_is_time(const Follow *f);
-bool follow_is_fed(const Follow *f);
-bool follow_has_room(const Follow *f);
-bool follow_has_rate(const Follow *f);
+/* follow-when.c */
 
-/* Adds the traffic of the process to its new nodes, for processes considered later in this plan. */
-void follow_speak_for_traffic(const Follow *f);
+/* Whether memory follows its home, to f->to. Sets f->rule, f->from, f->outside_bytes and f->few_bytes. Records why not;
+ * nothing if no memory is misplaced, or only that of a group that roams, which is not interleaved. */
+bool follow_goes_home(Follow *f);
 
-/* Source nodes whose CPUs may help to move the memory (NodeIx); NULL: none. */
-CpuMask follow_help(const Follow *f);
+/* Whether f->outside_bytes found by use go to f->to. Records why not; nothing if the home changed, or gets all. */
+bool follow_goes_to_users(const Follow *f);
 
 /* What each destination node keeps free for growth of the group: its share of the last growth. The group is
  * measured again when it is twice as old. */
 uint64_t follow_reserve_bytes(const Follow *f);
+
+/* follow-help.c */
+
+/* Source nodes whose CPUs may help to move the memory (NodeIx); NULL: none. */
+CpuMask follow_help(const Follow *f);
 
 /* stripe.c: P17 */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* On which nodes memory may lie: those that have memory, in a home or where somebody else pinned the threads. */
+/* On which nodes memory may lie: those that have memory, in a home or where somebody else pinned the threads. And what
+ * of a process lies elsewhere. */
 
 #include "plan/memory/follow-internal.h"
 #include "plan/memory/follow.h"
@@ -72,4 +73,23 @@ CpuMask follow_find_nodes(Planner *p, CpuMask home_nodes)
         if (follow_takes_memory(p->world, home_nodes, i))
             planner_note(p, hwloc_bitmap_set(p->s->nodes, i));
     return planner_intern(p, p->s->nodes);
+}
+
+void follow_find_outside(Follow *f)
+{
+    const Topology *topology = f->p->world->topology;
+    uint64_t share = stripe_is(f->rule) ? stripe_share(f) : UINT64_MAX;
+    hwloc_bitmap_t set = f->p->s->nodes;
+
+    hwloc_bitmap_zero(set);
+    for (uint32_t i = 0; f->process->node_bytes && i < topology->n_nodes; i++) {
+        uint64_t bytes = f->process->node_bytes[i];
+        uint64_t due = f->to && hwloc_bitmap_isset(f->to, i) ? share : 0;
+
+        if (bytes <= due)
+            continue;
+        f->outside_bytes += bytes - due;
+        planner_note(f->p, hwloc_bitmap_set(set, i));
+    }
+    f->from = planner_intern(f->p, set);
 }
