@@ -3,6 +3,7 @@
 
 /* Shared by follow.c, its parts and stripe.c: one process whose memory is considered. */
 
+#include "plan/memory/follow.h"
 #include "plan/planner.h"
 #include "world/touches.h"
 
@@ -84,6 +85,14 @@ bool follow_goes_home(Follow *f);
 
 /* Whether f->outside_bytes found by use go to f->to. Records why not; nothing if the home changed, or gets all. */
 bool follow_goes_to_users(const Follow *f);
+
+/* A request for all memory of a process, to memory->to, was accepted: a longer pause follows if it goes back to where
+ * the memory was recently. Call before memory->before and ->last change. `policy` may be NULL. */
+void follow_pause_begun(const World *world, const Policy *policy, MemoryMove *memory);
+
+/* The request `memory` is over: counts those in vain, and sets how long the process rests and how much of its memory
+ * cannot be moved. `policy` may be NULL. */
+void follow_pause_over(const Policy *policy, const FollowResult *result, MemoryMove *memory);
 
 /* What each destination node keeps free for growth of the group: its share of the last growth. The group is
  * measured again when it is twice as old. */

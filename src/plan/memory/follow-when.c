@@ -24,6 +24,8 @@
  * fiftieth of 64 MiB and more than 256 KiB; 512 MiB minus a tenth of 1 GiB is room enough. The request is made
  * with the home, and the mover looks at each block, so later allocations count as well. */
 
+#include "base/time.h"
+#include "plan/group.h"
 #include "plan/memory/follow-internal.h"
 #include "plan/memory/follow.h"
 #include "plan/scan/gather.h"
@@ -42,6 +44,9 @@
 /* Being local is worth a fourth of the bandwidth it would then get, which is a fifth of what it gets now. */
 #define NEAR_PART 4U
 #define MB        1000000U
+
+/* Even with MinResidencySec=0 a pause follows a request in vain: zero could not double. */
+#define PAUSE_MIN_USEC 1000U
 
 /*
  * The conditions
@@ -394,4 +399,97 @@ bool follow_goes_home(Follow *f)
 bool follow_goes_to_users(const Follow *f)
 {
     return hold(by_use, ARRAY_SIZE(by_use), f);
+}
+
+/*
+ * In flight
+ */
+
+/* Whether these are exactly the nodes that take the group's memory. */
+static bool is_all_of_home(const World *world, const Group *group, CpuMask to)
+{
+    if (!group->home_nodes && !group->roams)
+        return false;
+    for (uint32_t i = 0; i < world->topology->n_nodes; i++)
+        if (follow_takes_memory(world, group->home_nodes, i) != (bool)hwloc_bitmap_isset(to, i))
+            return false;
+    return true;
+}
+
+static bool leads_home(const World *world, const Policy *policy, const Group *group, const Process *process)
+{
+    const MemoryMove *memory = &process->memory;
+
+    if (memory->to == process->gather.nodes && gather_is_undone(world, policy, process))
+        return true;
+    if (!group->home && !group->roams && follow_is_pinned(world, process))
+        return follow_is_pinned_to(world, process, memory->to);
+    if (memory->by_use)
+        return !group->home_nodes || hwloc_bitmap_isincluded(memory->to, group->home_nodes);
+    return is_all_of_home(world, group, memory->to);
+}
+
+bool follow_holds(const World *world, const PolicySet *policies, const Process *process)
+{
+    const Policy *policy = group_policy(world, policies, process->workload);
+    const Group *group = process->group.i >= 0 ? &world->groups[process->group.i] : NULL;
+
+    return process->memory.to && !process->gone && !process->yielded && policy && policy->follow && group &&
+           !world->workloads[process->workload.i].paused &&
+           world->memory_pressure_permille <= policy->max_pressure_permille &&
+           (process->memory.by_use || !follow_is_kernels(world, policy, process, process->memory.to)) &&
+           leads_home(world, policy, group, process);
+}
+
+/*
+ * Pauses (I7)
+ */
+
+void follow_pause_begun(const World *world, const Policy *policy, MemoryMove *memory)
+{
+    uint64_t pause = policy ? MAX(policy->ping_pong_usec, policy->min_residency_usec) : 0;
+
+    if (memory->before == memory->to && world_since(world, memory->over_usec) < pause)
+        memory->until_usec = time_after(world->now_usec, pause);
+}
+
+/* The pause doubles after each request in vain, up to PingPongSec, and after each further round of
+ * interleaving over the same nodes (stripe.c). */
+static uint64_t pause_usec(const MemoryMove *memory, const Policy *policy, FollowEnd end)
+{
+    uint64_t longest, pause;
+
+    if (!policy)
+        return 0;
+    longest = MAX(policy->ping_pong_usec, policy->min_residency_usec);
+    if (end == FOLLOW_END_FAILED)
+        return longest;
+    pause = MAX(policy->min_residency_usec, PAUSE_MIN_USEC);
+    for (uint32_t i = 0; i < memory->n_vain && pause < longest; i++)
+        pause *= 2;
+    return MIN(pause, longest);
+}
+
+/* Bytes that the next request would not move either. If interleaving found nothing to do, all blocks lie
+ * where their addresses say, however uneven that is. */
+static uint64_t left_bytes(const MemoryMove *memory, const FollowResult *result)
+{
+    if (result->end != FOLLOW_END_DONE || memory->by_use)
+        return 0;
+    return memory->stripe && result->moved_bytes == 0 ? MAX(memory->todo_bytes, result->refused_bytes)
+                                                      : result->refused_bytes;
+}
+
+void follow_pause_over(const Policy *policy, const FollowResult *result, MemoryMove *memory)
+{
+    bool again = memory->stripe && !memory->by_use;
+
+    memory->stuck_bytes = left_bytes(memory, result);
+    if (result->end != FOLLOW_END_CANCELLED)
+        memory->n_vain =
+            result->moved_bytes == 0 || again ? memory->n_vain + (memory->n_vain < UINT32_MAX) : 0;
+    /* Other parts may move to another node at once. */
+    if (!memory->by_use || result->end != FOLLOW_END_DONE || result->moved_bytes == 0)
+        memory->until_usec =
+            MAX(memory->until_usec, time_after(result->time_usec, pause_usec(memory, policy, result->end)));
 }
