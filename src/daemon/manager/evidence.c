@@ -254,7 +254,7 @@ static void tell_all(Manager *manager, bool homes)
         if (homes)
             memory_watch_planned(&watch->use, world, process, policy);
         process->use_awaited = evidence_locates(watch->kind) && watch->report.outcome == 0 &&
-                               memory_watch_is_awaited(&watch->use, world, policy, process);
+                               follow_awaits_use(world, policy, process, &watch->use);
         manager_evidence_tell(manager, watch, process);
     }
 }
@@ -320,8 +320,7 @@ void manager_evidence_foresee(Manager *manager)
 
         if (!manager_evidence_find(manager, process->pid))
             process->use_awaited = manager->evidence->n_watches < EVIDENCE_CREW_MAX &&
-                                   (memory_watch_begins_early(world, policy, process) ||
-                                    !memory_watch_is_asked(world, policy, process)) &&
+                                   follow_awaits_use(world, policy, process, NULL) &&
                                    evidence_locates(kind_of(manager, process));
     }
 }

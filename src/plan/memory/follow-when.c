@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* When memory follows: the conditions, in the order in which they are asked, and the pauses between two moves.
+/* When memory follows: the conditions in their order, what keeps a request in flight, and the pause after it.
  *
- * Memory follows a home at once, in the plan that sets the home, if by_home_first[] and by_home[] hold:
- * residency was measured since, more than a little of the memory lies outside, and neither its users, its nodes nor
- * the policy keep it where it is. Memory follows the threads that use it, block by block, as soon as a judgement found
- * some to move and by_use[] holds. A condition that does not hold is recorded as a refusal, and those behind it are
- * not asked.
+ * Memory follows a home at once, in the plan that sets the home, if by_home_first[] and by_home[] hold: its place is
+ * known, more than a little of it lies outside, and neither the policy, its users, its pages nor the nodes speak
+ * against it. Memory follows the threads that use it, block by block, as soon as some is found and by_use[] holds. The
+ * first condition that does not hold is recorded as the refusal; those behind it are not asked.
  *
- * Which processes have a place for their memory, and no request in flight: follow.c for homes, follow-use.c for users.
- * Which memory: what lies outside those nodes, follow-nodes.c; what is interleaved, stripe.c; which blocks go to
- * which node, and how long each rests, sorting.c. How soon evidence comes: follow_wants_look() for residency, watch.c
- * and plan/scan/pace.c for use.
+ * Which processes are considered: follow.c by home, follow-use.c by use. Which memory: what lies outside their nodes,
+ * follow-nodes.c; what is interleaved, stripe.c; which blocks go where, and how long each of them rests, sorting.c.
+ * How soon evidence comes: of where memory lies, follow_wants_look() in follow-outcome.c; of its users, watch.c and
+ * plan/scan/pace.c.
  *
  * Moving memory costs a hundred times what moving threads costs, and a home may be taken back until SettleSec= is
  * over. But waiting for that would leave a process far from its memory for ten seconds, for many their whole life. A
@@ -26,12 +25,17 @@
 
 #include "base/time.h"
 #include "plan/group.h"
+#include "plan/home/thread-known.h"
 #include "plan/memory/follow-internal.h"
 #include "plan/memory/follow.h"
+#include "plan/memory/watch.h"
 #include "plan/scan/gather.h"
 
 /* By how much residency may be older than the home: two slow ticks. */
 #define EVIDENCE_USEC 2000000U
+
+/* How long memory waits for evidence of its users before it follows its home anyway. */
+#define AWAIT_USEC 5000000U
 
 /* Fewer bytes than this part of all memory are not worth a move. Interleaving goes by blocks (P18), so one block more
  * or less is even. */
@@ -126,7 +130,7 @@ static bool is_measured(const Follow *f)
     return true;
 }
 
-/* Until evidence tells its users, memory is not spread over a home of several nodes. */
+/* Until evidence tells its users, memory is not spread over a home of several nodes. How long: follow_awaits_use(). */
 static bool is_use_told(const Follow *f)
 {
     return !f->due || !f->process->use_awaited || !f->to || hwloc_bitmap_weight(f->to) < 2 ||
@@ -399,6 +403,24 @@ bool follow_goes_home(Follow *f)
 bool follow_goes_to_users(const Follow *f)
 {
     return hold(by_use, ARRAY_SIZE(by_use), f);
+}
+
+/*
+ * Evidence of users
+ */
+
+/* What is not asked about yet is sampled as soon as a plan gives it several nodes. While no thread has a node of its
+ * own, a judgement without moves means nothing. */
+bool follow_awaits_use(const World *world, const Policy *policy, const Process *process,
+                       const MemoryWatch *watch)
+{
+    if (memory_watch_begins_early(world, policy, process))
+        return true;
+    if (!watch)
+        return !memory_watch_is_asked(world, policy, process);
+    return rule_holds(world, ABLATION_AWAIT_USE) && memory_watch_has_choice(world, process) &&
+           (watch->sorting.n_quiet < SORTING_QUIET || thread_homes_digest(world, process) == 0) &&
+           world->now_usec < watch->since_usec + AWAIT_USEC;
 }
 
 /*

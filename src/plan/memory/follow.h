@@ -12,6 +12,8 @@
 #include "policy/policy.h"
 #include "world/world.h"
 
+struct MemoryWatch;
+
 typedef enum FollowEnd {
     FOLLOW_END_DONE,      /* everything was looked at */
     FOLLOW_END_NO_ROOM,   /* the target nodes became full (P19) */
@@ -41,6 +43,11 @@ bool follow_is_kernels(const World *world, const Policy *policy, const Process *
 
 /* Whether the process still needs the request in flight; if not, cancel it. */
 bool follow_holds(const World *world, const PolicySet *policies, const Process *process);
+
+/* Whether its memory is kept from following, or its first home put off, because its users are about to be known.
+ * `watch`: its state in plan/memory/watch.h; NULL: it is not sampled yet. `policy` may be NULL. */
+bool follow_awaits_use(const World *world, const Policy *policy, const Process *process,
+                       const struct MemoryWatch *watch);
 
 /* Whether somebody else pinned all threads; and whether `nodes` are the nodes with memory that these may run on. */
 bool follow_is_pinned(const World *world, const Process *process);

@@ -56,9 +56,10 @@ bool memory_watch_wanted(const World *world, const Policy *policy, const Process
            policy->mode != POLICY_MODE_INTERLEAVE && !gather_is_undone(world, policy, process);
 }
 
-/* Whether threads have several nodes to choose from. A single thread has them only to find an idle CPU. */
-static bool has_choice(const Group *group, const Process *process)
+bool memory_watch_has_choice(const World *world, const Process *process)
 {
+    const Group *group = group_of(world, process);
+
     return group && (group->roams || (group->home_nodes && hwloc_bitmap_weight(group->home_nodes) > 1 &&
                                       (group->n_tasks > 1 || process->n_threads > 1)));
 }
@@ -162,19 +163,8 @@ bool memory_watch_is_asked(const World *world, const Policy *policy, const Proce
 {
     const Group *group = group_of(world, process);
 
-    return has_choice(group, process) || is_reason_asked(world, group, process) ||
+    return memory_watch_has_choice(world, process) || is_reason_asked(world, group, process) ||
            memory_watch_begins_early(world, policy, process);
-}
-
-/* While no thread has a node of its own, a judgement without moves means nothing. */
-bool memory_watch_is_awaited(const MemoryWatch *watch, const World *world, const Policy *policy,
-                             const Process *process)
-{
-    if (memory_watch_begins_early(world, policy, process))
-        return true;
-    return rule_holds(world, ABLATION_AWAIT_USE) && has_choice(group_of(world, process), process) &&
-           (watch->sorting.n_quiet < SORTING_QUIET || thread_homes_digest(world, process) == 0) &&
-           world->now_usec < watch->since_usec + MEMORY_WATCH_AWAIT_USEC;
 }
 
 void memory_watch_forget(World *world, Process *process)

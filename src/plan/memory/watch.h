@@ -9,9 +9,6 @@
 #include "plan/scan/pace.h"
 #include "plan/scan/scan.h"
 
-/* How long memory waits for evidence of its users before it follows its home anyway. */
-#define MEMORY_WATCH_AWAIT_USEC 5000000U
-
 /* The state of one process. */
 typedef struct MemoryWatch {
     uint64_t since_usec; /* when sampling began */
@@ -50,6 +47,8 @@ bool memory_watch_precedes_home(const World *world, const Policy *policy, const 
 /* Whether sampling need not wait for a slow tick or a home: it precedes the home, or the process has so many
  * threads that it is likely to get all nodes. Its threads get a node each as soon as their use is seen. */
 bool memory_watch_begins_early(const World *world, const Policy *policy, const Process *process);
+/* Whether threads have several nodes to choose from. A single thread has them only to find an idle CPU. */
+bool memory_watch_has_choice(const World *world, const Process *process);
 /* Whether sampling is worth it now: it begins early, the threads have several nodes to choose from, or they
  * press on the memory of one node more than they may unless they share it. */
 bool memory_watch_is_asked(const World *world, const Policy *policy, const Process *process);
@@ -66,9 +65,6 @@ bool memory_watch_has_news(const MemoryWatch *watch, const World *world, const P
  * comes sooner. */
 void memory_watch_planned(MemoryWatch *watch, const World *world, const Process *process,
                           const Policy *policy);
-/* Whether its first home is put off, or its memory kept from following, because its users are about to be known. */
-bool memory_watch_is_awaited(const MemoryWatch *watch, const World *world, const Policy *policy,
-                             const Process *process);
 /* The process is sampled no more: drops what its threads use, which would only grow old. */
 void memory_watch_forget(World *world, Process *process);
 

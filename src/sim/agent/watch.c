@@ -39,8 +39,7 @@ void agent_watch_foresee(Engine *e, Agent *agent)
 
         if (seen.process && !seen.seen->scan)
             seen.process->use_awaited =
-                seen.policy && (memory_watch_begins_early(agent->world, seen.policy, seen.process) ||
-                                !memory_watch_is_asked(agent->world, seen.policy, seen.process));
+                seen.policy && follow_awaits_use(agent->world, seen.policy, seen.process, NULL);
     }
 }
 
@@ -65,7 +64,7 @@ static void tell_planned(const Agent *agent, const Seen *seen)
     MemoryWatch *watch = &seen->seen->scan->watch;
 
     memory_watch_planned(watch, agent->world, seen->process, seen->policy);
-    seen->process->use_awaited = memory_watch_is_awaited(watch, agent->world, seen->policy, seen->process);
+    seen->process->use_awaited = follow_awaits_use(agent->world, seen->policy, seen->process, watch);
 }
 
 static int look(Engine *e, const Agent *agent, const Seen *seen)

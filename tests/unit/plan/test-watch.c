@@ -253,7 +253,7 @@ static void test_everywhere(void **state)
     assert_true(memory_watch_begins_early(world, &policy, p));
     assert_true(memory_watch_is_asked(world, &policy, p));
     assert_false(memory_watch_precedes_home(world, &policy, p));
-    assert_true(memory_watch_is_awaited(watch, world, &policy, p)); /* meanwhile memory does not follow */
+    assert_true(follow_awaits_use(world, &policy, p, watch)); /* meanwhile memory does not follow */
     assert_false(memory_watch_begins_early(world, &compress, p));
     assert_false(memory_watch_begins_early(world, &one, p));
     p->cpuset = topology->nodes[0].cpus;
