@@ -104,17 +104,25 @@ static CtlExit print_version(void)
     return CTL_EXIT_OK;
 }
 
-static CtlExit parse_json(const char *value, CtlJson *ret)
+/* A value of CtlJson, or -EINVAL. */
+static int json_by_name(const char *value)
 {
     static const char *const names[] = {"off", "pretty", "short"};
 
     for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-        if (!strcmp(value, names[i])) {
-            *ret = (CtlJson)i;
-            ctl_fail_in_json(*ret != CTL_JSON_OFF);
-            return CTL_EXIT_OK;
-        }
-    return ctl_fail(CTL_EXIT_USAGE, "--json=%s: expected pretty, short or off", value);
+        if (!strcmp(value, names[i]))
+            return (int)i;
+    return -EINVAL;
+}
+
+static CtlExit parse_json(const char *value, CtlJson *ret)
+{
+    int json = json_by_name(value);
+
+    if (json < 0)
+        return ctl_fail(CTL_EXIT_USAGE, "--json=%s: expected pretty, short or off", value);
+    *ret = (CtlJson)json;
+    return CTL_EXIT_OK;
 }
 
 static CtlExit parse_number(CtlOptionId id, const char *value, uint32_t min, uint32_t max, uint32_t *ret)
@@ -266,6 +274,28 @@ static bool is_run(const char *word)
     return word && !strcmp(word, "run");
 }
 
+/* Obeys a --json= wherever it stands, so that it also holds for the report of a wrong option before it. Takes words as
+ * parse_options() does, but moves none. */
+static void look_for_json(int argc, char **argv, const char *letters, const struct option *long_options)
+{
+    const char *verb = NULL;
+    bool rest = false;
+
+    while (!rest && optind < argc) {
+        int before = optind, c = getopt_long(argc, argv, letters, long_options, NULL);
+        int json = c == 256 + CTL_OPTION_JSON ? json_by_name(optarg) : -EINVAL;
+
+        if (json >= 0)
+            ctl_fail_in_json(json != CTL_JSON_OFF);
+        if (c >= 0 || optind == argc)
+            continue;
+        rest = optind > before || is_run(verb);
+        verb = verb ? verb : argv[optind];
+        optind++;
+    }
+    optind = 1;
+}
+
 /* Takes options and words in any order, but everything after the command of `run` belongs to that command.
  * Moves the words to the front, from argv[1] on; *ret_n is their number. */
 static CtlExit parse_options(int argc, char **argv, CtlOptions *options, unsigned *ret_given, int *ret_n)
@@ -278,6 +308,7 @@ static CtlExit parse_options(int argc, char **argv, CtlOptions *options, unsigne
     *ret_given = 0;
     make_getopt(long_options, letters);
     opterr = 0;
+    look_for_json(argc, argv, letters, long_options);
     while (!rest) {
         int before = optind, c = getopt_long(argc, argv, letters, long_options, NULL);
 

@@ -68,13 +68,21 @@ class Usage(ctllib.CtlTest):
         for args, status in ((("--json=short", "frobnicate"), 2), (("policy", "cat", "\x1b\x7fx", "--json=pretty"), 4),
                              (("--json=short", "--socket=/nonexistent", "status"), 3),
                              (("--json=short", "metrics", "--output=/nonexistent/x"), 2),
-                             (("--json=short", "diagnose", "--print-policy", "1"), 2)):
+                             (("--json=short", "diagnose", "--print-policy", "1"), 2),
+                             (("--frobnicate", "--json=short"), 2), (("moves", "--lines=x", "-z", "--json", "pretty"), 2),
+                             (("--lines=x", "run", "--json=short", "true"), 2), (("status", "--json=xml", "--json=short"), 2)):
             with self.subTest(args=args):
                 done = ctllib.run(*args)
                 error = [json.loads(line) for line in done.stderr.splitlines()][-1]
                 self.assertEqual((done.returncode, error["exit"]), (status, status))
                 self.assertTrue(error["error"])
                 self.assertTrue(done.stderr.replace("\n", "").isprintable(), done.stderr)
+
+    def test_errors_not_in_json(self):
+        """Of several --json= the last counts, and one that is not ours does not count."""
+        for args in (("--frobnicate", "--json=short", "--json=off"), ("--lines=x", "run", "true", "--json=short"),
+                     ("--lines=x", "policy", "match", "--", "true", "--json=short"), ("--lines=x", "--socket", "--json=short")):
+            self.fails(*args, code=2, says="expected a number" if "--lines=x" in args else "--frobnicate is not an option")
 
     def test_socket_that_cannot_be(self):
         self.fails(f"--socket=/{'x' * 107}", "status", code=1, says="at most 107 bytes")
