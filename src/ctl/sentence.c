@@ -100,15 +100,28 @@ void sentence_move(json_object *move, uint64_t now_usec, ViewText *ret)
                                     number(move, "value"), number(move, "limit"), buf, sizeof(buf)));
 }
 
+/* " for thread 1240 of group 7", " for group 7". */
+static void add_refused(ViewText *ret, json_object *refusal)
+{
+    int64_t pid = view_number(refusal, "pid", 0), tid = view_number(refusal, "tid", 0),
+            group = view_number(refusal, "group", 0);
+
+    if (tid > 0)
+        view_text_add(ret, " for thread %" PRId64, tid);
+    else if (pid > 0)
+        view_text_add(ret, " for process %" PRId64, pid);
+    if (group > 0)
+        view_text_add(ret, " %s group %" PRId64, pid > 0 ? "of" : "for", group);
+}
+
 void sentence_refusal(json_object *refusal, uint64_t now_usec, ViewText *ret)
 {
     uint64_t time_usec = (uint64_t)view_number(refusal, "time_usec", 0);
-    int64_t count = view_number(refusal, "count", 1), tid = view_number(refusal, "tid", 0);
+    int64_t count = view_number(refusal, "count", 1);
     char buf[PLAN_NUMBERS_SIZE];
 
     view_text_add(ret, "%s", view_string(refusal, "reason"));
-    if (tid > 0)
-        view_text_add(ret, " for thread %" PRId64, tid);
+    add_refused(ret, refusal);
     if (count > 1)
         view_text_add(ret, ", %" PRId64 " times", count);
     if (time_usec > 0 && time_usec <= now_usec)

@@ -93,6 +93,27 @@ static void test_refusals(void **state)
         1, "paused: why");
 }
 
+/* A workload has many groups, and the lists of explain and show have the refusals of all. */
+static void test_who_is_refused(void **state)
+{
+    check_sentence(sentence_refusal,
+                   "{'reason':'no-home','text':'why','mechanism':15,'count':2,'time_usec':0,'pid':0,'tid':0,"
+                   "'group':7,'value':1748,'limit':0}",
+                   1, "no-home for group 7, 2 times: why (P15 convergence, 174.8 %)");
+    check_sentence(sentence_refusal,
+                   "{'reason':'paused','text':'why','mechanism':0,'count':1,'time_usec':0,'pid':12,'tid':0,"
+                   "'group':7,'value':0,'limit':0}",
+                   1, "paused for process 12 of group 7: why");
+    check_sentence(sentence_refusal,
+                   "{'reason':'paused','text':'why','mechanism':0,'count':1,'time_usec':0,'pid':12,'tid':13,"
+                   "'group':7,'value':0,'limit':0}",
+                   1, "paused for thread 13 of group 7: why");
+    check_sentence(sentence_refusal,
+                   "{'reason':'paused','text':'why','mechanism':0,'count':1,'time_usec':0,'pid':12,'tid':13,"
+                   "'group':0,'value':0,'limit':0}",
+                   1, "paused for thread 13: why");
+}
+
 static void test_task(void **state)
 {
     check_sentence(
@@ -138,6 +159,7 @@ int main(void)
         cmocka_unit_test_setup(test_lend, utc),
         cmocka_unit_test_setup(test_home_of_a_process, utc),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_who_is_refused),
         cmocka_unit_test(test_task),
         cmocka_unit_test_setup(test_memory_moves_to_its_users, utc),
         cmocka_unit_test(test_lease),
