@@ -219,6 +219,12 @@ void view_memory_line(json_object *object)
     view_moving_line(object);
 }
 
+void view_rest(size_t shown, int64_t all, const char *where)
+{
+    if (all > (int64_t)shown)
+        (void)printf("  ... %" PRId64 " in all%s\n", all, where);
+}
+
 CtlExit view_counters(json_object *object, const char *title, const char *key)
 {
     CLEANUP(view_text_done) ViewText text = {0};

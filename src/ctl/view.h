@@ -47,6 +47,9 @@ CtlExit view_print_list(const CtlOptions *options, json_object *list, const View
 CtlExit view_print_table(const CtlOptions *options, json_object *list, const ViewColumn *columns,
                          size_t n_columns);
 
+/* Prints "  ... N in all" and `where` the others are found, if only `shown` of `all` stand above. */
+void view_rest(size_t shown, int64_t all, const char *where);
+
 /* Prints the "Memory" line from the keys memory..., and lines about stalls, interleaving and moves. Prints
  * nothing when memory was not measured. */
 void view_memory_line(json_object *object);

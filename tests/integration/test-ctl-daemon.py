@@ -158,7 +158,7 @@ class Daemon(ctllib.CtlTest):
     def test_workloads(self):
         self.wait_managed()
         workload, = self.json("workloads")
-        self.has_keys(workload, "Workload", without=("lent", "refusals"))
+        self.has_keys(workload, "Workload", without=("lent", "n_groups", "refusals"))
         self.assertEqual((workload["name"], workload["mode"], workload["processes"]), ("10-test", "fixed", 1))
         lines = self.ctl(self.socket, "workloads").splitlines()
         self.assertEqual([line.split()[0] for line in lines], ["WORKLOAD", "10-test"])
@@ -168,6 +168,7 @@ class Daemon(ctllib.CtlTest):
         workload = self.json("show", "10-test")
         self.assertEqual(workload["description"], "Under test")
         self.has_keys(workload["groups"][0], "Group")
+        self.assertEqual(workload["n_groups"], len(workload["groups"]))
         for refusal in workload["refusals"]:
             self.has_keys(refusal, "Refusal")
         text = self.ctl(self.socket, "show", "10-test")

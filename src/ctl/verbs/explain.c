@@ -116,11 +116,9 @@ static void print_workload(json_object *explanation)
 static CtlExit print_tasks(json_object *explanation)
 {
     json_object *tasks = view_list(explanation, "tasks");
-    int64_t n_tasks = view_number(explanation, "n_tasks", 0);
     CtlExit code = sentence_print("Threads", tasks, sentence_task);
 
-    if (n_tasks > (int64_t)view_length(tasks))
-        (void)printf("  ... %" PRId64 " in all; numaplacectl tasks lists them\n", n_tasks);
+    view_rest(view_length(tasks), view_number(explanation, "n_tasks", 0), "; numaplacectl tasks lists them");
     return code;
 }
 

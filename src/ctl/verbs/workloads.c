@@ -133,6 +133,7 @@ static CtlExit verb_show(const CtlOptions *options, int argc, char **argv)
 {
     CLEANUP_JSON json_object *workload = NULL;
     CtlExit code = client_query(options, "GetWorkload", argv[0], &workload);
+    json_object *groups;
 
     if (code != CTL_EXIT_OK)
         return code;
@@ -145,8 +146,10 @@ static CtlExit verb_show(const CtlOptions *options, int argc, char **argv)
         code = view_counters(workload, "Scan skips", "scan_skipped");
     if (code != CTL_EXIT_OK)
         return code;
-    code = print_section(options, "Groups", view_list(workload, "groups"), group_columns,
-                         ARRAY_SIZE(group_columns));
+    groups = view_list(workload, "groups");
+    code = print_section(options, "Groups", groups, group_columns, ARRAY_SIZE(group_columns));
+    if (options->legend)
+        view_rest(view_length(groups), view_number(workload, "n_groups", 0), "");
     if (code == CTL_EXIT_OK)
         code = print_section(options, "Lent CPUs", view_list(workload, "lent"), lease_columns,
                              ARRAY_SIZE(lease_columns));

@@ -177,9 +177,9 @@ void describe_cpu_loads(Dict *dict, Manager *manager)
     dict_end(dict);
 }
 
-/* The homes of all groups of a workload together and their number of leases; the number of groups, unless a
- * list of them follows under the same key. */
-static void workload_groups(Dict *dict, const Manager *manager, WorkloadIx workload, bool with_number)
+/* The homes of all groups of a workload together and their number of leases; the number of groups, under another key
+ * where the list of them has this one. */
+static void workload_groups(Dict *dict, const Manager *manager, WorkloadIx workload, bool with_list)
 {
     CLEANUP_BITMAP hwloc_bitmap_t home = manager_object_homes(manager, workload, NULL, false);
     CLEANUP_BITMAP hwloc_bitmap_t nodes = manager_object_homes(manager, workload, NULL, true);
@@ -194,7 +194,9 @@ static void workload_groups(Dict *dict, const Manager *manager, WorkloadIx workl
         n_groups++;
         n_leases += group->n_leases;
     }
-    if (with_number)
+    if (with_list)
+        dict_u32(dict, "n_groups", n_groups);
+    else
         dict_u32(dict, "groups", n_groups);
     dict_u32(dict, "leases", n_leases);
     dict_cpus(dict, "home", home);
@@ -232,7 +234,7 @@ void describe_workloads(Dict *dict, Manager *manager)
     for (size_t i = 0; i < world->n_workloads; i++) {
         dict_begin(dict);
         workload_keys(dict, manager, &world->workloads[i]);
-        workload_groups(dict, manager, (WorkloadIx){(int32_t)i}, true);
+        workload_groups(dict, manager, (WorkloadIx){(int32_t)i}, false);
         dict_end(dict);
     }
     dict_list_end(dict, NULL);
@@ -309,7 +311,7 @@ void describe_workload_keys(Dict *dict, Manager *manager, const Workload *worklo
     WorkloadIx ix = world_workload_index(manager->world, workload);
 
     workload_keys(dict, manager, workload);
-    workload_groups(dict, manager, ix, false);
+    workload_groups(dict, manager, ix, true);
     describe_evidence_of_workload(dict, manager, ix);
     list_groups(dict, manager, "groups", ix);
     describe_leases(dict, manager, "lent", ix, 0);

@@ -66,6 +66,23 @@ static void test_numbers_to_the_right(void **state)
     }
 }
 
+static void test_rest(void **state)
+{
+    CLEANUP_FREE char *text = NULL;
+    size_t size;
+    FILE *out = stdout, *file = open_memstream(&text, &size);
+
+    assert_non_null(file);
+    stdout = file;
+    view_rest(0, 0, "");
+    view_rest(1000, 1000, "");
+    view_rest(1000, 1001, "");
+    view_rest(64, 70, "; numaplacectl tasks lists them");
+    stdout = out;
+    assert_int_equal(fclose(file), 0);
+    assert_string_equal(text, "  ... 1001 in all\n  ... 70 in all; numaplacectl tasks lists them\n");
+}
+
 static void test_getters(void **state)
 {
     CLEANUP_JSON json_object *object = test_json("{'s':'x','n':7,'b':true,'l':[1,2]}");
@@ -95,4 +112,4 @@ static void test_text(void **state)
     assert_memory_equal(text.text + 1990, "5,6,7,8,9,", 10);
 }
 
-TEST_MAIN(NULL, NULL, test_members, test_getters, test_text, test_numbers_to_the_right)
+TEST_MAIN(NULL, NULL, test_members, test_getters, test_text, test_rest, test_numbers_to_the_right)
