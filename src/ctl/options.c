@@ -73,6 +73,27 @@ static const OptionRow option_rows[CTL_OPTION_MAX] = {
                               FIELD(no_daemon)},
 };
 
+/* The second word of a verb of the policy family, or NULL. */
+static const char *policy_word(const CtlVerbRow *row)
+{
+    return strncmp(row->name, "policy ", 7) == 0 ? row->name + 7 : NULL;
+}
+
+static void print_alone(void)
+{
+    bool policy = false;
+    size_t n = 0;
+
+    for (size_t i = 0; ctl_verbs[i]; i++)
+        if (ctl_verbs[i]->alone && policy_word(ctl_verbs[i]))
+            policy = true;
+        else if (ctl_verbs[i]->alone)
+            (void)printf("%s%s", n++ > 0 ? ", " : "", ctl_verbs[i]->name);
+    (void)printf("%s need neither a running daemon\n"
+                 "nor root, which diagnose needs only for processes of other users.\n",
+                 policy ? " and the policy verbs" : "");
+}
+
 static CtlExit print_help(void)
 {
     (void)printf("usage: numaplacectl [OPTION...] VERB [ARGUMENT...]\n\n"
@@ -89,9 +110,9 @@ static CtlExit print_help(void)
         (void)printf("  %c%c%c %-27s  %s\n", row->letter ? '-' : ' ', row->letter ? row->letter : ' ',
                      row->letter ? ',' : ' ', name, row->help);
     }
-    (void)printf("\ndiagnose, topology, simulate, replay and the policy verbs need neither a running daemon\n"
-                 "nor root, which diagnose needs only for processes of other users.\n"
-                 "Exit codes: 0 done, 1 failure, 2 wrong usage, 3 daemon not running, 4 no such subject,\n"
+    (void)printf("\n");
+    print_alone();
+    (void)printf("Exit codes: 0 done, 1 failure, 2 wrong usage, 3 daemon not running, 4 no such subject,\n"
                  "5 daemon does not answer;\n"
                  "of run: the command's, or 125 failure, 126 cannot be run, 127 not found.\n"
                  "See numaplacectl(1).\n");
@@ -345,12 +366,6 @@ static int verb_words(const CtlVerbRow *row, int argc, char **argv)
     if (argc < n || strlen(argv[0]) != len || strncmp(argv[0], row->name, len) != 0)
         return 0;
     return n == 1 || !strcmp(argv[1], blank + 1) ? n : 0;
-}
-
-/* The second word of a verb of the policy family, or NULL. */
-static const char *policy_word(const CtlVerbRow *row)
-{
-    return strncmp(row->name, "policy ", 7) == 0 ? row->name + 7 : NULL;
 }
 
 /* Reports that no verb of the policy family has `word` as its second; NULL: there is none. */

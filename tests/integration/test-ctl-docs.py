@@ -54,6 +54,21 @@ class Docs(unittest.TestCase):
         self.assertTrue(self.options["--json"])
         self.assertFalse(self.options["--all"])
 
+    def test_verbs_that_need_no_daemon(self):
+        """--help and the manual name those that do not ask for one, except those that write policy files."""
+        arguments = {"diagnose": ["4194304"], "policy match": ["true"], "run": ["--policy=x", "true"],
+                     **dict.fromkeys(("simulate", "replay"), ["/nonexistent"]),
+                     **dict.fromkeys(("show", "tasks", "explain", "pause", "resume", "release"), ["1"])}
+        alone = {verb for verb in self.verbs - {"enable", "disable"} if "Is numaplaced running?" not in
+                 ctllib.run("--socket=/nonexistent", *verb.split(), *arguments.get(verb, [])).stderr}
+        policy = {f"policy {verb}" for verb in self.policy_verbs()}
+        named = re.search(r"^([\w, ]+) and the policy verbs need neither a running daemon$", ctllib.run("--help").stdout,
+                          re.MULTILINE)[1].split(", ")
+        self.assertEqual({*named, *policy}, alone)
+        self.assertEqual(len(named), len(alone - policy))
+        self.assertIn("".join(f".Cm {verb} ,\n" for verb in named[:-1]) + f".Cm {named[-1]}\nand the\n.Cm policy\nverbs need "
+                      "neither a running daemon nor root", self.read("man/numaplacectl.1"))
+
     def test_exit_codes(self):
         manual = self.read("man/numaplacectl.1").partition(".Sh EXIT STATUS")[2].partition(".Sh ")[0]
         shown = ctllib.run("--help").stdout.partition("Exit codes: ")[2]

@@ -479,4 +479,5 @@ const CtlVerbRow ctl_verb_diagnose = {
     .accepts = CTL_ACCEPTS(SECONDS) | CTL_ACCEPTS(PRINT_POLICY),
     .help = "whether NUMA costs it anything, and what would help",
     .run = verb_diagnose,
+    .alone = true,
 };

@@ -111,4 +111,5 @@ const CtlVerbRow ctl_verb_topology = {
     .help = "nodes, caches, CPUs, distances",
     .run = verb_topology,
     .pages = true,
+    .alone = true,
 };

@@ -58,6 +58,7 @@ typedef struct CtlVerbRow {
     const char *help;
     CtlVerb run;
     bool pages; /* only prints, and possibly more than a screen */
+    bool alone; /* needs neither a running daemon nor root */
 } CtlVerbRow;
 
 /* All verbs in the order of --help, then NULL. The file of a verb defines its row; the table is made from the list of

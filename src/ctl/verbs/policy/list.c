@@ -59,6 +59,7 @@ const CtlVerbRow ctl_verb_policy_list = {
     .help = "policies in the order they are tried",
     .run = verb_policy_list,
     .pages = true,
+    .alone = true,
 };
 
 /* Whether a policy is asked for by name; without names all are. Marks in `found` the names that matched. */
@@ -229,4 +230,5 @@ const CtlVerbRow ctl_verb_policy_cat = {
     .help = "their files, drop-ins included",
     .run = verb_policy_cat,
     .pages = true,
+    .alone = true,
 };

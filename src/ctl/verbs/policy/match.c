@@ -182,4 +182,5 @@ const CtlVerbRow ctl_verb_policy_match = {
     .help = "which policy a process falls under, and why",
     .run = verb_policy_match,
     .pages = true,
+    .alone = true,
 };

@@ -266,4 +266,5 @@ const CtlVerbRow ctl_verb_policy_verify = {
     .help = "check policies",
     .run = verb_policy_verify,
     .pages = true,
+    .alone = true,
 };

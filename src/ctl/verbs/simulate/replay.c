@@ -124,4 +124,5 @@ const CtlVerbRow ctl_verb_replay = {
     .max = 1,
     .help = "plan again from a file written by --record=",
     .run = verb_replay,
+    .alone = true,
 };

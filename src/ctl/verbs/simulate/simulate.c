@@ -300,4 +300,5 @@ const CtlVerbRow ctl_verb_simulate = {
     .accepts = CTL_ACCEPTS(POLICY_DIR) | CTL_ACCEPTS(SEEDS) | CTL_ACCEPTS(PLOT) | CTL_ACCEPTS(RECORD),
     .help = "run a scenario on a model of a machine",
     .run = verb_simulate,
+    .alone = true,
 };
