@@ -148,7 +148,7 @@ typedef struct Entry {
 
 TranscriptReader transcript_reader(const char *text, size_t len)
 {
-    return (TranscriptReader){.at = text, .end = text + len};
+    return (TranscriptReader){.begin = text, .at = text, .end = text + len};
 }
 
 void transcript_reader_done(TranscriptReader *reader)
@@ -205,15 +205,28 @@ static bool is_foreign(const TranscriptReader *reader)
     return reader->n == 0 && memcmp(reader->at, begin, MIN(len, strlen(begin))) != 0;
 }
 
+/* The last entry of a record whose writer was killed, or that was copied meanwhile. `entry` is where it begins. */
+static int fail_torn(TranscriptReader *reader, const char *entry)
+{
+    static const char ends[] = "expected all bytes that the head announces, but the file ends";
+    size_t whole = (size_t)(entry - reader->begin);
+
+    return fail(reader, "head",
+                whole > 0 ? format_text("%s; its first %zu bytes are whole (head -c %zu)", ends, whole, whole)
+                          : strdup(ends));
+}
+
 static int read_head(TranscriptReader *reader, Entry *entry)
 {
-    const char *newline = memchr(reader->at, '\n', (size_t)(reader->end - reader->at));
-    size_t len = (size_t)((newline ? newline + 1 : reader->end) - reader->at);
+    const char *begin = reader->at, *newline = memchr(begin, '\n', (size_t)(reader->end - begin));
+    size_t len = newline ? (size_t)(newline + 1 - begin) : 0;
     RecordReader records;
     int r;
 
     if (is_foreign(reader))
         return fail(reader, "head", strdup("not a record: expected a file written by --record="));
+    if (!newline)
+        return fail_torn(reader, begin);
     r = record_reader_init(&records, reader->at, len);
     if (r == 0)
         r = record_next(&records);
@@ -229,9 +242,7 @@ static int read_head(TranscriptReader *reader, Entry *entry)
     entry->uses = entry->policies ? take(reader, entry->head.uses_bytes) : NULL;
     entry->world = entry->uses ? take(reader, entry->head.world_bytes) : NULL;
     entry->plan = entry->world ? take(reader, entry->head.plan_bytes) : NULL;
-    return entry->plan ? 0
-                       : fail(reader, "head",
-                              strdup("expected all bytes that the head announces, but the file ends"));
+    return entry->plan ? 0 : fail_torn(reader, begin);
 }
 
 static int add_policy(TranscriptReader *reader, const PolicyRow *row, PolicySet *set)

@@ -27,8 +27,8 @@ typedef struct TranscriptEntry {
 int transcript_write(FILE *out, char **policies, const TranscriptEntry *entry);
 
 typedef struct TranscriptReader {
-    const char *at, *end; /* borrowed */
-    size_t n;             /* entries read */
+    const char *begin, *at, *end; /* borrowed */
+    size_t n;                     /* entries read */
     PolicySet *policies;
     char *error;
 } TranscriptReader;
@@ -49,4 +49,5 @@ void transcript_plan_done(TranscriptPlan *plan);
 
 /* Reads the next entry without planning anew: the World, the limits, and the recorded text of the plan,
  * malloc'd. Afterwards reader->policies has its policies. Returns as transcript_next(). */
-int transcript_next_world(TranscriptReader *reader, World **ret_world, PlanLimits *ret_limits, char **ret_plan);
+int transcript_next_world(TranscriptReader *reader, World **ret_world, PlanLimits *ret_limits,
+                          char **ret_plan);

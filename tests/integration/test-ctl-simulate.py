@@ -165,6 +165,13 @@ class Simulate(ctllib.CtlTest):
         cut.write_bytes(record.read_bytes()[:-1])
         for verb in ("replay", "top"):
             self.fails(verb, str(cut), code=1, says=f"entry {replayed['plans']}, head: expected all bytes that the head announces, but the file ends")
+        # What stands before the entry that a kill cut short can be had.
+        last = record.read_bytes().rindex(b"\nplan by_use=") + 1
+        for n in (5, 30, 1000):
+            cut.write_bytes(record.read_bytes()[:last + n])
+            self.fails("top", str(cut), code=1, says=f"but the file ends; its first {last} bytes are whole (head -c {last})")
+        cut.write_bytes(record.read_bytes()[:last])
+        self.assertEqual(self.ctl_json("replay", str(cut)), {**replayed, "plans": replayed["plans"] - 1, "same": replayed["same"] - 1})
 
         text = self.ctl("top", record)
         self.assertTrue(text.startswith("a record; "), text)
