@@ -247,6 +247,7 @@ static int read_texts(Probe *probe, const Subject *subject, unsigned wants, Prob
         if (n < 0)
             return (int)n;
         facts->environment_len = (size_t)n;
+        /* Empty is also what a process has during exec(2), and what cannot be read, so it is not known to be empty. */
         facts->environment = n > 0 ? probe->environment : NULL;
     }
     return 0;

@@ -159,6 +159,14 @@ static void test_wants(void **state)
     assert_string_equal(b.last.command_line, "prog -x a b");
     assert_int_equal(b.last.environment_len, 8);
     assert_memory_equal(b.environment, "A=1\0B=2\0", 8);
+
+    /* As in exec(2). */
+    put_process(&b, &(FakeTask){.pid = 101});
+    put(&b, "proc/101/environ", "%s", "");
+    b.except = 101;
+    bench_discover(&b);
+    assert_int_equal(b.last.pid, 101);
+    assert_null(b.last.environment);
 }
 
 static void test_pid_is_reused(void **state)
