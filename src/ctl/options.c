@@ -295,9 +295,9 @@ static bool is_run(const char *word)
     return word && !strcmp(word, "run");
 }
 
-/* Obeys a --json= wherever it stands, so that it also holds for the report of a wrong option before it. Takes words as
- * parse_options() does, but moves none. */
-static void look_for_json(int argc, char **argv, const char *letters, const struct option *long_options)
+/* Finds out how to report a wrong option: --json= and `run` may stand after it. Takes words as parse_options() does,
+ * but moves none. */
+static void look_ahead(int argc, char **argv, const char *letters, const struct option *long_options)
 {
     const char *verb = NULL;
     bool rest = false;
@@ -315,6 +315,9 @@ static void look_for_json(int argc, char **argv, const char *letters, const stru
         optind++;
     }
     optind = 1;
+    /* Do not use exit codes that the command may return. */
+    if (is_run(verb))
+        ctl_fail_as_run();
 }
 
 /* Takes options and words in any order, but everything after the command of `run` belongs to that command.
@@ -329,7 +332,7 @@ static CtlExit parse_options(int argc, char **argv, CtlOptions *options, unsigne
     *ret_given = 0;
     make_getopt(long_options, letters);
     opterr = 0;
-    look_for_json(argc, argv, letters, long_options);
+    look_ahead(argc, argv, letters, long_options);
     while (!rest) {
         int before = optind, c = getopt_long(argc, argv, letters, long_options, NULL);
 
@@ -345,9 +348,6 @@ static CtlExit parse_options(int argc, char **argv, CtlOptions *options, unsigne
         /* It skipped "--" or has reached the command. */
         rest = optind > before || (n == 1 && is_run(argv[1]));
         argv[1 + n++] = argv[optind++];
-        /* Do not use exit codes that the command may return. */
-        if (n == 1 && is_run(argv[1]))
-            ctl_fail_as_run();
     }
     while (rest && optind < argc)
         argv[1 + n++] = argv[optind++];

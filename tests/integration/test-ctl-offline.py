@@ -70,7 +70,7 @@ class Usage(ctllib.CtlTest):
                              (("--json=short", "metrics", "--output=/nonexistent/x"), 2),
                              (("--json=short", "diagnose", "--print-policy", "1"), 2),
                              (("--frobnicate", "--json=short"), 2), (("moves", "--lines=x", "-z", "--json", "pretty"), 2),
-                             (("--lines=x", "run", "--json=short", "true"), 2), (("status", "--json=xml", "--json=short"), 2)):
+                             (("--lines=x", "run", "--json=short", "true"), 125), (("status", "--json=xml", "--json=short"), 2)):
             with self.subTest(args=args):
                 done = ctllib.run(*args)
                 error = [json.loads(line) for line in done.stderr.splitlines()][-1]
@@ -80,7 +80,7 @@ class Usage(ctllib.CtlTest):
 
     def test_errors_not_in_json(self):
         """Of several --json= the last counts, and one that is not ours does not count."""
-        for args in (("--frobnicate", "--json=short", "--json=off"), ("--lines=x", "run", "true", "--json=short"),
+        for args in (("--frobnicate", "--json=short", "--json=off"), ("--lines=x", "pause", "--", "--json=short"),
                      ("--lines=x", "policy", "match", "--", "true", "--json=short"), ("--lines=x", "--socket", "--json=short")):
             self.fails(*args, code=2, says="expected a number" if "--lines=x" in args else "--frobnicate is not an option")
 

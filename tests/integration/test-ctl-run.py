@@ -49,6 +49,10 @@ class Alone(ctllib.CtlTest):
         self.fails("run", code=125, says="run takes COMMAND")
         self.fails("run", "--policy=x", "--follow", "true", code=125, says="--follow is not for run")
         self.fails("run", "--polic", code=125, says="--polic")
+        self.fails("--frobnicate", "--policy=x", "run", "true", code=125, says="--frobnicate is not an option")
+        self.fails("--lines=x", "--", "run", "true", code=125, says="--lines=x: expected a number")
+        self.fails("--lines=x", "run", "true", "--json=short", code=125, says="--lines=x: expected a number")
+        self.fails("--lines=x", "moves", "run", code=2, says="--lines=x: expected a number")
         self.fails(self.nowhere, "run", "--policy=50-none", "true", code=125, says="Is numaplaced running?")
         for option in (f"--policy-dir={self.policies}", "--rehearse=2"):
             self.fails(self.nowhere, "run", option, "--policy=50-none", "true", code=125, says="need --no-daemon")
