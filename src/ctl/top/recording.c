@@ -160,7 +160,7 @@ static void put_action(TopSnapshot *s, const char *line, size_t len, uint64_t at
     (void)snprintf(text, sizeof(text), "%7.1f s  %.*s",
                    (double)(s->uptime_usec - MIN(ago, s->uptime_usec)) / 1e6, (int)MIN(len, sizeof(text)),
                    line);
-    top_copy(s->moves[0], sizeof(s->moves[0]), text);
+    top_copy_line(s->moves[0], sizeof(s->moves[0]), text);
 }
 
 /* The actions in the plans, newest first, each after its time in the record. */

@@ -60,6 +60,15 @@ static json_object *entry(json_object *list, size_t i)
     return json_object_array_get_idx(list, i);
 }
 
+void top_copy_line(char *to, size_t size, const char *from)
+{
+    bool whole = strlen(from) < size;
+
+    top_copy(to, whole ? size : size - strlen("..."), from);
+    if (!whole)
+        strcat(to, "...");
+}
+
 void top_copy_set(char *to, size_t size, const char *from)
 {
     size_t n = strlen(from);
@@ -199,7 +208,8 @@ static bool take_moves(TopSnapshot *s, json_object *moves)
         if (text.failed)
             return false;
         /* The date is mostly today's and left out. */
-        top_copy(s->moves[i], sizeof(s->moves[i]), text.len > DATE_LENGTH ? text.text + DATE_LENGTH : "");
+        top_copy_line(s->moves[i], sizeof(s->moves[i]),
+                      text.len > DATE_LENGTH ? text.text + DATE_LENGTH : "");
     }
     return true;
 }

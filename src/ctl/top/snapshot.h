@@ -12,8 +12,8 @@
 
 #define TOP_NAME_SIZE  (POLICY_NAME_MAX + 1)
 #define TOP_NODES_SIZE 24U
-#define TOP_MOVE_SIZE  200U
-#define TOP_MOVES      12U /* the last ones */
+#define TOP_MOVE_SIZE  320U /* in a record, a move of memory has 210 bytes on four nodes, more on others */
+#define TOP_MOVES      12U  /* the last ones */
 
 /* From this waiting time on, a CPU is overloaded. */
 #define TOP_OVERLOADED_PERMILLE 100U
@@ -85,6 +85,9 @@ TopSnapshot *top_snapshot_make(json_object *status, json_object *topology, json_
 
 /* Copies text, cut at the end but never within a character. */
 void top_copy(char *to, size_t size, const char *from);
+
+/* The same; what was cut ends with "...". `size` is at least 4. */
+void top_copy_line(char *to, size_t size, const char *from);
 
 /* Copies a set of numbers. If it does not fit, it is cut after a comma and ends with "...", because the rest of a set
  * reads as another set. `size` is at least 4. */

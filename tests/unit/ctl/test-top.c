@@ -362,5 +362,26 @@ static void test_record(void **state)
     assert_non_null(strstr(shown, "Enter plans"));
 }
 
-TEST_MAIN(NULL, NULL, test_small, test_record, test_sizes, test_more_nodes_than_room, test_sort_and_filter,
-          test_once_is_all, test_as_json, test_bandwidth, test_whole, test_many_home_nodes, test_help)
+/* An action is shown as far as it fits, and a part of it does not look whole. */
+static void test_long_action(void **state)
+{
+    static const char usual[] =
+        "move-pages rule=go-back P17 pid=2 workload=auto group=1 from-nodes=0 to-nodes=0,1,2,3 help-nodes=0 "
+        "bytes=471859200 reserve=0 headroom=10% rate=0 nice=-10 shared=no stripe=yes value=450 limit=12";
+    CLEANUP(policy_set_free_p) PolicySet *acts = make_policies("[Match]\nComm=a\n[Placement]\nMode=auto\n");
+    CLEANUP(world_free_p) World *world = make_world();
+    CLEANUP(top_snapshot_free_p) TopSnapshot *snapshot = NULL;
+    CLEANUP_FREE char *plan = format_text("plan tick=9 now=5000000us\n%s\nlend rule=%0*d\n", usual, 600, 7);
+    const char *end = usual + strlen(usual) - strlen("value=450 limit=12");
+
+    assert_non_null(plan);
+    snapshot = top_snapshot_of_world(world, acts, &(PlanLimits){0}, NULL, TAKE_PTR(plan));
+    assert_non_null(snapshot);
+    assert_non_null(strstr(snapshot->moves[1], end));
+    assert_int_equal(strlen(snapshot->moves[0]), TOP_MOVE_SIZE - 1);
+    assert_string_equal(snapshot->moves[0] + TOP_MOVE_SIZE - 1 - strlen("00..."), "00...");
+}
+
+TEST_MAIN(NULL, NULL, test_small, test_record, test_long_action, test_sizes, test_more_nodes_than_room,
+          test_sort_and_filter, test_once_is_all, test_as_json, test_bandwidth, test_whole,
+          test_many_home_nodes, test_help)
