@@ -46,6 +46,7 @@ class Alone(ctllib.CtlTest):
         self.fails(*self.alone, "--policy=50-none", "/", code=126, says="Permission denied")
         self.fails(*self.alone, "--policy=70-more", "true", code=125, says="no policy '70-more'")
         self.fails(*self.alone, "true", code=125, says="--policy=NAME")
+        self.fails(*self.alone, "--policy=50-none", "", code=125, says="run takes COMMAND [ARG...], not an empty command")
         self.fails("run", code=125, says="run takes COMMAND")
         self.fails("run", "--policy=x", "--follow", "true", code=125, says="--follow is not for run")
         self.fails("run", "--polic", code=125, says="--polic")

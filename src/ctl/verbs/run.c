@@ -173,6 +173,9 @@ static CtlExit verb_run(const CtlOptions *options, int argc, char **argv)
 
     if (!options->policy)
         return ctl_fail(CTL_EXIT_RUN_FAILURE, "run needs --policy=NAME. See numaplacectl --help.");
+    /* Mostly from an unset variable in a script, as in options.c; later arguments are the command's. */
+    if (!*argv[0])
+        return ctl_fail(CTL_EXIT_RUN_FAILURE, "run takes COMMAND [ARG...], not an empty command");
     if (!options->no_daemon && (options->n_policy_dirs > 0 || options->topology.rehearse > 0))
         return ctl_fail(CTL_EXIT_RUN_FAILURE,
                         "--policy-dir= and --rehearse= of run need --no-daemon: a daemon has its own");
