@@ -4,7 +4,6 @@
 
 #include "plan/memory/follow.h"
 
-#include "base/time.h"
 #include "plan/group.h"
 #include "plan/memory/follow-internal.h"
 #include "plan/scan/gather.h"
