@@ -46,7 +46,7 @@ typedef enum TaskHands {
     TASK_HANDS_REPINNED, /* a mask of ours was changed by somebody else: yielded */
     TASK_HANDS_PER_CPU,  /* pinned to one CPU by the kernel or by itself (I2) */
     TASK_HANDS_CLASS,    /* a scheduling class that is never touched (I2) */
-    TASK_HANDS_DENIED,   /* the kernel refused a change; until its cpuset changes */
+    TASK_HANDS_DENIED,   /* the kernel refused a change; until its cpuset changes, or for a pause */
     TASK_HANDS_UNKNOWN,  /* a read failed or was partial: no action on it (I10) */
     TASK_HANDS_MAX,
     TASK_HANDS_INVALID = -EINVAL,

@@ -15,10 +15,14 @@
  *     a CPU or the cpuset changed              as before
  *     anything else                            re-pinned, and its process is yielded
  *
+ * A thread whose change the kernel refused is denied until its cpuset changes, and for no longer than a pause, which
+ * doubles while changes are refused.
+ *
  * Isolated CPUs (isolcpus=) are in every cpuset but in no mask, so they are left out of the comparison. */
 
 #include "base/parse.h"
 #include "base/root.h"
+#include "base/time.h"
 #include "kernel/taskstat.h"
 #include "probe/probe-internal.h"
 
@@ -26,6 +30,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+
+/* After a refused change the threads of a process are left alone for this long; after each refusal that follows, for
+ * twice as long. A cpuset that has changed back is waited for only briefly, and a daemon without the right to change
+ * a process tries, and warns, once in an hour. */
+#define DENIED_FIRST_USEC (10 * USEC_PER_SEC)
+#define DENIED_MAX_USEC   (3600 * USEC_PER_SEC)
 
 static_assert(MASK_BYTES * 8 == PARSE_CPU_MAX + 1, "the buffer holds every CPU number");
 
@@ -232,6 +242,49 @@ bool probe_cpuset_put(Probe *probe, World *world, Process *process, CpuMask cpus
     return other;
 }
 
+static bool has_denied(const World *world, const Process *process)
+{
+    size_t n, first = world_process_tasks(world, process, &n);
+
+    for (size_t i = first; i < first + n; i++)
+        if (!world->tasks[i].gone && world->tasks[i].hands == TASK_HANDS_DENIED)
+            return true;
+    return false;
+}
+
+/* A cpuset that was narrowed and widened again between two discoveries is not seen to change, and other causes of a
+ * refusal cannot be seen at all. So a refusal counts for a time only. */
+static void end_denial(Probe *probe, World *world, const Process *process, SeenProcess *seen)
+{
+    uint64_t now = world->now_usec;
+    bool denied = has_denied(world, process);
+
+    if (denied && !seen->denied) {
+        bool again = now < seen->denied_until_usec + seen->denied_pause_usec;
+
+        seen->denied_pause_usec =
+            again ? MIN(2 * seen->denied_pause_usec, DENIED_MAX_USEC) : DENIED_FIRST_USEC;
+        seen->denied_until_usec = now + seen->denied_pause_usec;
+    } else if (denied && now >= seen->denied_until_usec) {
+        judge_again(probe, world, process);
+        denied = false;
+    }
+    seen->denied = denied;
+}
+
+static void end_denials(Probe *probe, World *world)
+{
+    size_t hint = 0;
+
+    for (size_t i = 0; i < world->n_processes; i++) {
+        const Process *process = &world->processes[i];
+        SeenProcess *seen = process->gone ? NULL : seen_find(&probe->seen, process->pid, &hint);
+
+        if (seen)
+            end_denial(probe, world, process, seen);
+    }
+}
+
 /* Whether a given mask is still the one we know, although it is shown without a CPU. sched_getaffinity(2)
  * leaves out a CPU on its way offline before the list of online CPUs does; /proc shows the mask as it was set. */
 static bool is_uncut(Probe *probe, World *world, const Process *process, const Task *task, CpuMask before)
@@ -341,6 +394,7 @@ int probe_masks_refresh(Probe *probe, World *world)
 
     if (n == 0)
         return 0;
+    end_denials(probe, world);
     first = probe->mask_cursor % n;
     probe->mask_cursor = first + MASKS_PER_PASS;
     first_ours = probe->ours_cursor % n;

@@ -29,6 +29,9 @@ typedef struct SeenProcess {
     uint64_t memory_due_usec;   /* when to measure its memory next; 0: not measured yet */
     uint64_t memory_asked_usec; /* since when a late measurement is awaited; 0: none is */
     uint32_t memory_cost_usec;  /* CPU time of that; 0: not measured yet */
+    bool denied; /* changes of some of its threads are not tried, because the kernel refused one */
+    uint64_t denied_until_usec; /* end of the present or last pause of that kind */
+    uint64_t denied_pause_usec; /* its length */
     char *cpuset_path;          /* in the hierarchy of the cpuset controller; NULL unless managed. Owned */
 } SeenProcess;
 

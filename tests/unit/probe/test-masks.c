@@ -296,6 +296,51 @@ static void test_denied_until_cpuset_changes(void **state)
     }
 }
 
+/* A cpuset that was narrowed and widened again between two discoveries has not changed. Another refusal doubles the
+ * pause, up to an hour; one that comes late is a new one. */
+static void test_denied_for_a_while(void **state)
+{
+    static const unsigned pauses[] = {10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, 3600};
+
+    for (int ours = 0; ours < 2; ours++) {
+        CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+        make(&b);
+        if (ours)
+            confine(&b, 100, "0-1");
+        for (size_t i = 0; i < ARRAY_SIZE(pauses); i++) {
+            bench_task(&b, 100, 100)->hands = TASK_HANDS_DENIED;
+            for (unsigned second = 0; second < pauses[i]; second++) {
+                bench_discover(&b);
+                assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_DENIED);
+            }
+            bench_discover(&b);
+            assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FREE);
+        }
+        b.now += 2 * 3600 * SEC;
+        bench_task(&b, 100, 100)->hands = TASK_HANDS_DENIED;
+        bench_discover(&b);
+        b.now += 9 * SEC;
+        bench_discover(&b);
+        assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FREE);
+    }
+}
+
+/* What is denied only for a pause is pinned by somebody else all the same. */
+static void test_denied_and_foreign(void **state)
+{
+    CLEANUP(bench_close) Bench b = {.root_fd = -1};
+
+    make(&b);
+    put_mask(&b, 100, "1-2");
+    bench_discover(&b);
+    bench_task(&b, 100, 100)->hands = TASK_HANDS_DENIED; /* by ForeignAffinity=override */
+    bench_discover(&b);
+    b.now += 9 * SEC;
+    bench_discover(&b);
+    assert_int_equal(bench_task(&b, 100, 100)->hands, TASK_HANDS_FOREIGN);
+}
+
 /* The same when it was moved to another cgroup, which is not checked in every pass. */
 static void test_cgroup_changes(void **state)
 {
@@ -442,5 +487,6 @@ static void test_unreadable(void **state)
 TEST_MAIN(NULL, NULL, test_foreign, test_newcomers, test_mask_after_cpuset_and_newcomers, test_repinned,
           test_tid_is_reused, test_repinned_wide, test_reset_by_old_kernel, test_cpu_was_away,
           test_threaded_cgroup, test_cpuset_changes, test_mask_after_cpuset, test_mask_before_cpuset,
-          test_denied_until_cpuset_changes, test_cgroup_changes, test_cpus_change, test_inherited,
-          test_inherited_by_child, test_inherited_with_lent_cpu, test_inherited_from_a_node, test_unreadable)
+          test_denied_until_cpuset_changes, test_denied_for_a_while, test_denied_and_foreign,
+          test_cgroup_changes, test_cpus_change, test_inherited, test_inherited_by_child,
+          test_inherited_with_lent_cpu, test_inherited_from_a_node, test_unreadable)
