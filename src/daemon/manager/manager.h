@@ -155,20 +155,22 @@ typedef struct Manager {
     TaskSet *yielded; /* re-pinned processes, while the World is made anew; else NULL */
     bool paused;      /* everything, also workloads to come */
     uint64_t started_usec;
-    uint64_t signals_sent;    /* in this tick */
-    uint64_t due_usec;        /* when the next tick is due */
-    uint64_t armed_usec;      /* when an event set due_usec; 0: the last tick did */
-    uint64_t glanced_usec;    /* last tick or glance */
-    uint64_t watchdog_usec;   /* time in which the service manager expects a tick; 0: no watchdog */
-    uint64_t fed_usec;        /* when the watchdog was fed last */
-    uint64_t neighbours_usec; /* last look for other software, 0: never */
-    Neighbours neighbours;    /* as seen then */
-    char status[160];         /* STATUS= as sent last */
-    bool put_off;             /* the last discovery could not read some processes yet */
-    bool unfinished;          /* the last tick has left some of its work */
-    bool told_descriptors;    /* their lack was logged */
-    bool over_limit;          /* MaxTasks= was reached at the last discovery */
-    int tick_error;           /* last errno of sensing, so that a lasting failure is logged once */
+    uint64_t signals_sent;        /* in this tick */
+    uint64_t due_usec;            /* when the next tick is due */
+    uint64_t armed_usec;          /* when an event set due_usec; 0: the last tick did */
+    uint64_t glanced_usec;        /* last tick or glance */
+    uint64_t watchdog_usec;       /* time in which the service manager expects a tick; 0: no watchdog */
+    uint64_t fed_usec;            /* when the watchdog was fed last */
+    uint64_t topology_usec;       /* when reading the topology is tried again; 0: it was read */
+    uint64_t topology_pause_usec; /* since the last try */
+    uint64_t neighbours_usec;     /* last look for other software, 0: never */
+    Neighbours neighbours;        /* as seen then */
+    char status[160];             /* STATUS= as sent last */
+    bool put_off;                 /* the last discovery could not read some processes yet */
+    bool unfinished;              /* the last tick has left some of its work */
+    bool told_descriptors;        /* their lack was logged */
+    bool over_limit;              /* MaxTasks= was reached at the last discovery */
+    int tick_error;               /* last errno of sensing, so that a lasting failure is logged once */
     ManagerStatistics statistics;
 } Manager;
 
@@ -316,8 +318,10 @@ int manager_reload(Manager *manager, char **ret_error);
  * what must survive: pauses, token buckets, counters, group numbers, yielded processes. An error ends the daemon. */
 int manager_rebuild(Manager *manager, Topology *topology);
 
-/* The topology changed: reads it anew and rebuilds. If it cannot be read, keeps the old one and logs that. */
-int manager_reload_topology(Manager *manager);
+/* In every discovery, `changed` if the topology has changed since the last one: reads it anew and rebuilds. If it
+ * cannot be read, keeps the old one, logs that once, and tries again after pauses that double. Returns 0 or -errno,
+ * which ends the daemon. */
+int manager_follow_topology(Manager *manager, bool changed, uint64_t now_usec);
 
 /* Requests of an administrator. `name` is a workload, a PID (release, resume), or "" for everything. Return
  * 0, or a positive ManagerAdmin, or -errno (-EREMOTEIO: something could not be put back). */

@@ -19,6 +19,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* A failure to read the machine in the middle of a change is over in seconds. Reading a large one takes 0.1 s. */
+#define TOPOLOGY_PAUSE_USEC     USEC_PER_SEC
+#define TOPOLOGY_PAUSE_MAX_USEC (600 * USEC_PER_SEC)
+
 static const char *const config_directories[] = {CONFIG_DIRECTORIES, NULL};
 
 static void tell_report(Manager *manager, const ConfReport *report, char **ret_error)
@@ -312,19 +316,37 @@ int manager_reload(Manager *manager, char **ret_error)
     return 0;
 }
 
-int manager_reload_topology(Manager *manager)
+/* Puts off the next try, after one that failed. */
+static void put_off_topology(Manager *manager, const char *why, uint64_t now_usec)
+{
+    bool again = manager->topology_usec > 0;
+
+    manager->topology_pause_usec =
+        again ? MIN(2 * manager->topology_pause_usec, TOPOLOGY_PAUSE_MAX_USEC) : TOPOLOGY_PAUSE_USEC;
+    manager->topology_usec = now_usec + manager->topology_pause_usec;
+    if (!again)
+        log_warning(manager->log, NUMAPLACE_MESSAGE_TOPOLOGY_CHANGED,
+                    "the CPUs or nodes of this machine changed, but it cannot be read again: %s; keeping the "
+                    "previous topology until it can",
+                    why);
+}
+
+int manager_follow_topology(Manager *manager, bool changed, uint64_t now_usec)
 {
     CLEANUP(topology_unref_p) Topology *topology = NULL;
     CLEANUP_FREE char *error = NULL;
-    int r = topology_load(&manager->options.topology, &topology, &error);
+    int r;
 
+    if (!changed && (manager->topology_usec == 0 || now_usec < manager->topology_usec))
+        return 0;
+    r = topology_load(&manager->options.topology, &topology, &error);
+    if (r == -ENOMEM)
+        return r;
     if (r < 0) {
-        log_warning(manager->log, NUMAPLACE_MESSAGE_TOPOLOGY_CHANGED,
-                    "the CPUs or nodes of this machine changed, but it cannot be read again: %s; keeping the "
-                    "previous topology",
-                    error ? error : strerror(-r));
-        return r == -ENOMEM ? r : 0;
+        put_off_topology(manager, error ? error : strerror(-r), now_usec);
+        return 0;
     }
+    manager->topology_usec = 0;
     log_notice(manager->log, NUMAPLACE_MESSAGE_TOPOLOGY_CHANGED,
                "the CPUs or nodes of this machine changed: %" PRIu32 " %s in %" PRIu32
                " %s now; placing everything again",

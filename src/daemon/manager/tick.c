@@ -88,11 +88,9 @@ static int sense_slow(Manager *manager, bool slow, uint64_t now_usec, bool *ret_
     uint64_t n_put_off;
     int r;
 
-    if (probe_topology_changed(manager->probe) && changes) {
-        r = manager_reload_topology(manager);
-        if (r < 0)
-            return r;
-    }
+    r = manager_follow_topology(manager, probe_topology_changed(manager->probe) && changes, now_usec);
+    if (r < 0)
+        return r;
     n_put_off = probe_statistics(manager->probe)->n_put_off;
     fences_sense(act_fences(manager->act));
     r = slow ? probe_discover(manager->probe, manager->world, now_usec)
