@@ -93,7 +93,10 @@ typedef struct ProbeGlance {
 typedef struct Subject {
     pid_t pid;
     int fd; /* /proc/PID: stays with the process when its PID is reused */
-    ProcStat stat;
+    /* Where its cgroup, program, command line and environment are read: `fd`, or another thread if the first has ended.
+     * The kernel shows none of these for a thread that has ended. */
+    int facts_fd;
+    ProcStat stat; /* but the memory as that thread shows it */
     CgroupPaths cgroup;
     CgroupUnit unit;
     const char *exe; /* NULL: not wanted or not readable */
@@ -132,7 +135,7 @@ struct Probe {
     hwloc_bitmap_t been_away;        /* CPUs that were ever offline since the start */
     hwloc_bitmap_t known_own;
     hwloc_bitmap_t known_memory_nodes; /* numbers of nodes with memory, likewise */
-    uint64_t own_nsec; /* CPU time of the sampling thread at the last sample; 0: none yet */
+    uint64_t own_nsec;                 /* CPU time of the sampling thread at the last sample; 0: none yet */
 
     CpusetCache *cpusets;
     uint32_t n_cpusets_kept; /* those with an open file */

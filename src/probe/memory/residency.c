@@ -122,8 +122,9 @@ static int read_maps(Probe *probe, const Subject *subject, const Process *proces
         .uid = process->uid,
         .group = subject_hash(process->cgroup),
     };
-    ssize_t n = probe->memory_aside ? aside_read(probe->memory_aside, subject->fd, &key, probe->memory_text)
-                                    : read_file(subject->fd, file, probe->memory_text, TEXT_SIZE);
+    ssize_t n = probe->memory_aside
+                    ? aside_read(probe->memory_aside, subject->facts_fd, &key, probe->memory_text)
+                    : read_file(subject->facts_fd, file, probe->memory_text, TEXT_SIZE);
 
     probe->statistics.n_reads++;
     return n < 0 ? (int)n : 0;

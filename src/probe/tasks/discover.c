@@ -251,8 +251,8 @@ static int refresh_cpuset(Probe *probe, World *world, Process *process, SeenProc
     return r;
 }
 
-/* Whether what was decided about a process holds, because its first thread has ended: its files then show no program
- * and no command line any more, and on version 1 no cgroup. */
+/* Whether what was decided about a process holds, because its first thread has ended. Only other threads show what it
+ * is then, and these may end, or be in cgroups of their own. */
 static bool is_kept(const Probe *probe, const Subject *subject, const Process *process,
                     const SeenProcess *old)
 {
@@ -346,7 +346,7 @@ static int glance(Probe *probe, World *world, Process *process, SeenProcess *see
         return 0;
     if (subject_look_up_stat(probe, process->pid, large ? process->pid : 0, &stat) < 0 ||
         stat.start_ticks != process->start_ticks || strcmp(stat.comm, process->comm) != 0 ||
-        (large ? probe_has_ended(&stat) : is_gone_state(&stat)) ||
+        probe_has_ended(&stat) || /* also if others go on: stat does not show their memory */
         stat.num_threads != count_threads(world, process))
         return 1;
     refresh_numbers(probe, process, &stat,

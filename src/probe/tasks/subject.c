@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* All files of one process are read through one descriptor of its directory. When the process ends and its
- * PID is reused, the descriptor fails with ESRCH, so the facts of two processes never mix. */
+ * PID is reused, the descriptor fails with ESRCH, so the facts of two processes never mix. If the first thread has
+ * ended before the others, one of these tells what the process is. */
 
 #include "base/root.h"
+#include "base/scan.h"
 #include "base/time.h"
 #include "kernel/taskstat.h"
 #include "probe/probe-internal.h"
@@ -54,6 +56,40 @@ int subject_look_up_stat(Probe *probe, pid_t pid, pid_t tid, ProcStat *ret)
     return take_stat(probe, text, n, ret);
 }
 
+/* Opens the directory of a thread that has not ended. Descriptor or -errno. */
+static int open_living(Probe *probe, int fd, ProcStat *ret)
+{
+    CLEANUP(closedir_p) DIR *dir = root_open_directory(fd, "task");
+    const struct dirent *entry;
+    pid_t tid;
+
+    if (!dir)
+        return probe_note_error(probe, -errno);
+    while ((entry = readdir(dir))) {
+        CLEANUP_CLOSE int thread_fd = -1;
+
+        if (!scan_pid(entry->d_name, &tid))
+            continue;
+        thread_fd = openat(dirfd(dir), entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (thread_fd >= 0 && subject_read_stat(probe, thread_fd, "stat", ret) == 0 && !probe_has_ended(ret))
+            return TAKE_FD(thread_fd);
+    }
+    return -ENOENT;
+}
+
+/* Chooses where to read what a process is. */
+static void open_facts(Probe *probe, Subject *subject)
+{
+    ProcStat stat;
+    int fd = -1;
+
+    if (probe_has_ended(&subject->stat) && subject->stat.num_threads > 1)
+        fd = open_living(probe, subject->fd, &stat);
+    if (fd >= 0)
+        subject->stat.rss_pages = stat.rss_pages;
+    subject->facts_fd = fd >= 0 ? fd : subject->fd;
+}
+
 int subject_open(Probe *probe, pid_t pid, Subject *ret)
 {
     CLEANUP_CLOSE int fd = -1;
@@ -70,12 +106,15 @@ int subject_open(Probe *probe, pid_t pid, Subject *ret)
         return r;
 
     subject.fd = TAKE_FD(fd);
+    open_facts(probe, &subject);
     *ret = subject;
     return 0;
 }
 
 void subject_close(Subject *subject)
 {
+    if (subject->fd >= 0 && subject->facts_fd != subject->fd)
+        (void)close(subject->facts_fd);
     close_p(&subject->fd);
     subject->fd = -1;
 }
@@ -95,7 +134,7 @@ uint64_t subject_hash(const char *s)
 
 static const char *read_exe(Probe *probe, const Subject *subject)
 {
-    ssize_t n = readlinkat(subject->fd, "exe", probe->exe, sizeof(probe->exe) - 1);
+    ssize_t n = readlinkat(subject->facts_fd, "exe", probe->exe, sizeof(probe->exe) - 1);
 
     if (n < 0)
         return NULL; /* we may not read it, or it is gone: the next read will tell */
@@ -105,7 +144,7 @@ static const char *read_exe(Probe *probe, const Subject *subject)
 
 int subject_read_identity(Probe *probe, Subject *subject, unsigned wants)
 {
-    ssize_t n = root_read(subject->fd, "cgroup", probe->cgroup_text, sizeof(probe->cgroup_text));
+    ssize_t n = root_read(subject->facts_fd, "cgroup", probe->cgroup_text, sizeof(probe->cgroup_text));
     uint64_t hash;
 
     probe->statistics.n_reads++;
@@ -173,8 +212,8 @@ static ssize_t read_strings(Probe *probe, const Subject *subject, const char *fi
         *buf = malloc(size);
     if (!*buf || make_aside(probe) < 0)
         return -ENOMEM;
-    n = probe->aside ? aside_read(probe->aside, subject->fd, &key, *buf)
-                     : root_read(subject->fd, file, *buf, size);
+    n = probe->aside ? aside_read(probe->aside, subject->facts_fd, &key, *buf)
+                     : root_read(subject->facts_fd, file, *buf, size);
     if (n == -EFBIG) {
         n = (ssize_t)size - 1;
         (*buf)[n] = '\0';

@@ -93,6 +93,24 @@ static void test_known_at_once(void **state)
     assert_true(probe_statistics(b.probe)->memory_cpu_nsec > 0);
 }
 
+/* The files of a process whose first thread has ended show no memory; those of another thread do. */
+static void test_first_thread_has_ended(void **state)
+{
+    CLEANUP(bench_close) Bench b = make();
+
+    put(&b, "proc/100/stat",
+        "100 (worker) Z 0 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 2 0 1000 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0\n");
+    put(&b, "proc/100/numa_maps", "%s", "");
+    put_thread(&b, &(FakeTask){.pid = 100, .tid = 101, .n_threads = 2});
+    put(&b, "proc/100/task/101/cgroup", "0::/app.slice/app.service\n");
+    put(&b, "proc/100/task/101/numa_maps", "7f00 default anon=3 N0=1 N1=2 kernelpagesize_kB=4\n");
+    take_away(&b, "proc/100/task/100");
+    start(&b, wants_all, false);
+    bench_discover(&b);
+    assert_non_null(bench_process(&b, 100)->node_bytes);
+    assert_int_equal(bench_process(&b, 100)->node_bytes[1], 8 * KB);
+}
+
 /* At once, then whenever the age has doubled, then every ten seconds. */
 static void test_pace(void **state)
 {
@@ -407,6 +425,6 @@ static void test_share(void **state)
     assert_true(share < 1.001 / RESIDENCY_SHARE);
 }
 
-TEST_MAIN(NULL, NULL, test_known_at_once, test_pace, test_not_wanted, test_wanted_no_more, test_unreadable,
-          test_other_program, test_hangs, test_catch_up, test_waits, test_share, test_again,
-          test_memory_of_the_machine, test_kernel_groups, test_late)
+TEST_MAIN(NULL, NULL, test_known_at_once, test_first_thread_has_ended, test_pace, test_not_wanted,
+          test_wanted_no_more, test_unreadable, test_other_program, test_hangs, test_catch_up, test_waits,
+          test_share, test_again, test_memory_of_the_machine, test_kernel_groups, test_late)

@@ -274,6 +274,52 @@ static void test_first_thread_ends(void **state)
     (void)bench_task(&b, 100, 102);
 }
 
+/* It may have ended before the daemon started. Another thread shows what the process is. */
+static void test_first_thread_has_ended(void **state)
+{
+    CLEANUP(bench_close) Bench b = bench_make();
+
+    put(&b, "proc/100/stat",
+        "100 (worker) Z 0 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 3 0 1000 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0\n");
+    put_status(&b, "proc/100/status", &(FakeTask){0});
+    put(&b, "proc/100/cgroup", "0::/\n");
+    put(&b, "proc/100/cmdline", "%s", "");
+    put(&b, "proc/100/environ", "%s", "");
+    put(&b, "proc/100/task/100/stat",
+        "100 (worker) Z 0 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 3 0 1000 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0\n");
+    put_status(&b, "proc/100/task/100/status", &(FakeTask){0});
+    put_thread(&b, &(FakeTask){.pid = 100, .tid = 101, .n_threads = 3});
+    put_thread(&b, &(FakeTask){.pid = 100, .tid = 102, .n_threads = 3});
+    for (int tid = 101; tid <= 102; tid++) {
+        char path[64];
+
+        (void)snprintf(path, sizeof(path), "proc/100/task/%d/cgroup", tid);
+        put(&b, path, "0::/app.slice/app.service\n");
+        (void)snprintf(path, sizeof(path), "proc/100/task/%d/cmdline", tid);
+        put(&b, path, "prog");
+        (void)snprintf(path, sizeof(path), "proc/100/task/%d/environ", tid);
+        put(&b, path, "A=b");
+        (void)snprintf(path, sizeof(path), "proc/100/task/%d/exe", tid);
+        assert_int_equal(symlink("/usr/bin/prog", test_path(b.path, path)), 0);
+    }
+    bench_start(
+        &b, &(ProbeOptions){.wants = PROBE_WANTS_EXE | PROBE_WANTS_COMMAND_LINE | PROBE_WANTS_ENVIRONMENT});
+    b.except = 100;
+    b.except_decision = PROBE_DECISION_TAKE;
+    for (int i = 0; i < 9; i++) {
+        bench_discover(&b);
+        assert_int_equal(b.n_asked_except, 1);
+        assert_string_equal(b.last.unit, "app.service");
+        assert_string_equal(b.last.exe, "/usr/bin/prog");
+        assert_string_equal(b.last.command_line, "prog");
+        assert_memory_equal(b.last.environment, "A=b", 3);
+        assert_int_not_equal(b.last.rss_bytes, 0);
+        assert_string_equal(bench_process(&b, 100)->unit, "app.service");
+        assert_int_equal(bench_process(&b, 100)->rss_bytes, b.last.rss_bytes);
+        (void)bench_task(&b, 100, 102);
+    }
+}
+
 static void test_missing_proc(void **state)
 {
     CLEANUP_CLOSE int fd = root_open("/dev");
@@ -286,4 +332,4 @@ static void test_missing_proc(void **state)
 
 TEST_MAIN(NULL, NULL, test_features, test_processes, test_threads, test_weird_names, test_cut_and_vanished,
           test_hybrid, test_v1, test_bare, test_self_is_not_taken, test_max_tasks, test_first_thread_ends,
-          test_missing_proc)
+          test_first_thread_has_ended, test_missing_proc)
