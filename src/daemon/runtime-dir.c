@@ -164,7 +164,9 @@ char *host_lock_last(int fd)
     char buf[HOST_TEXT_SIZE], *end;
     ssize_t n = pread(fd, buf, sizeof(buf) - 1, 0);
 
-    buf[MAX(n, 0)] = '\0';
+    if (n < 0)
+        return NULL;
+    buf[n] = '\0';
     end = strrchr(buf, '\n'); /* of a line cut off, nothing is to be believed */
     if (!end)
         return strdup("");

@@ -18,7 +18,8 @@ int runtime_dir_lock(int dir_fd, const char *path, char **ret_error);
 /* Takes the lock that makes this the only daemon of the host that places tasks, whatever its runtime directory. The
  * lock lies in the directory `standard`, which is created if missing, and is held and refused like that above. */
 int host_lock_take(const char *standard, char **ret_error);
-/* The runtime directories that the last holder signed for, one a line, malloc'd, or ""; NULL: out of memory. */
+/* The runtime directories that the last holder signed for, one a line, malloc'd, or ""; NULL with errno set
+ * if these cannot be read. */
 char *host_lock_last(int fd);
 /* Notes the runtime directories with masks that the next holder may have to put back, one a line: first that of this
  * holder. Nothing changes if the file cannot be written. */

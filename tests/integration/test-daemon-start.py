@@ -6,6 +6,7 @@ at most one daemon places on a host."""
 import os
 import pathlib
 import re
+import resource
 import shlex
 import subprocess
 import unittest
@@ -377,6 +378,27 @@ class Host(lib.DaemonTest):
         self.here("two").ready().stop()
         self.assertNotIn(self.full, idle.masks())
         watching.stop()
+        third = self.here("three").ready()
+        self.assertEqual(idle.masks(), {self.full}, third.log())
+        third.stop()
+
+    @unittest.skipUnless(lib.one_node() and len(lib.own_cpus()) >= 2, "needs two CPUs on one node")
+    def test_killed_elsewhere_and_unreadable(self):
+        """A start without descriptors for what another daemon has left does not forget it."""
+        idle = self.spinner("--asleep", "--threads=3")
+        first = self.daemon("--system-bus=no", runtime=pathlib.Path("/run/numaplace"), wrap=self.inside)
+        self.wait_home(first, idle)
+        first.kill()
+        starved = 0
+        for n in range(7, 16):
+            second = self.daemon("--system-bus=no", runtime=self.directory / "two", rehearse=False, wrap=self.inside,
+                                 preexec_fn=lambda n=n: resource.setrlimit(resource.RLIMIT_NOFILE, (n, n)))
+            second.process.wait(lib.DEADLINE_SEC)
+            self.assertNotEqual(second.process.returncode, 0, second.log())
+            starved += " /run/numaplace" in second.log() and "Too many open files" in second.log()
+            if self.full in idle.masks():
+                break
+        self.assertGreater(starved, 0)
         third = self.here("three").ready()
         self.assertEqual(idle.masks(), {self.full}, third.log())
         third.stop()

@@ -157,6 +157,7 @@ static int find_journal(Manager *manager)
     CLEANUP_FREE char *error = NULL;
     char name[JOURNAL_NAME_SIZE];
     struct stat st;
+    int r;
 
     manager->runtime_fd = runtime_dir_find(manager->options.runtime_directory, &error);
     if (manager->runtime_fd == -ENOENT)
@@ -164,7 +165,12 @@ static int find_journal(Manager *manager)
     if (manager->runtime_fd < 0)
         return lock_failed(manager, manager->runtime_fd, error);
     name_journal(manager->root_fd, name);
-    return fstatat(manager->runtime_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+    if (fstatat(manager->runtime_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        return 1;
+    r = -errno;
+    return r == -ENOENT ? 0
+                        : log_failure(r, manager->log, NUMAPLACE_MESSAGE_JOURNAL, "cannot find %s/%s: %s",
+                                      manager->options.runtime_directory, name, strerror(-r));
 }
 
 /* Logs what a journal of another namespace holds, or why that is not known. Returns whether it may hold anything. */
@@ -282,6 +288,14 @@ static int undo_elsewhere(Manager *manager, const char *directory)
     return -EBUSY;
 }
 
+/* Whether the next start is to try a directory again. What must not be believed is given up, as is what could not be
+ * read of a damaged journal; any other failure may pass, such as a lack of descriptors. */
+static bool is_left(int error)
+{
+    return error < 0 && error != -EPERM && error != -EUCLEAN && error != -ENOTDIR && error != -ELOOP &&
+           error != -ENAMETOOLONG;
+}
+
 /* Puts back what is found in other directories. *ret: this daemon's, then those that the next start is to try again,
  * one a line. Returns 0 or -ENOMEM. */
 static int undo_last(Manager *manager, char *last, char **ret)
@@ -295,7 +309,7 @@ static int undo_last(Manager *manager, char *last, char **ret)
 
         if (r == -ENOMEM)
             return r;
-        if (r == -EREMOTEIO || r == -EBUSY) {
+        if (is_left(r)) {
             char *longer = format_text("%s\n%s", paths, path);
 
             free(paths);
@@ -320,7 +334,7 @@ static int take_host(Manager *manager, char **ret_error)
         return manager->host_fd;
     manager->kept_elsewhere = false;
     last = host_lock_last(manager->host_fd);
-    r = last ? undo_last(manager, last, &paths) : -ENOMEM;
+    r = last ? undo_last(manager, last, &paths) : -errno;
     if (r == 0)
         host_lock_sign(manager->host_fd, paths);
     return r;
