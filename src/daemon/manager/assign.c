@@ -8,7 +8,8 @@
  * execve(2), so the process that was placed is the command.
  *
  * Assignments outlive a restart of the daemon in /run/numaplace/assigned, which is rewritten when they change. It is no
- * undo journal: nothing has to be put back because of it, and if it cannot be written a restart loses it. */
+ * undo journal: nothing has to be put back because of it, and if it cannot be written a restart loses what has changed.
+ * Writing is tried again at each discovery until it works. */
 
 #include "daemon/views/describe.h"
 
@@ -254,11 +255,16 @@ void manager_assignments_keep(Manager *manager)
     if (manager->runtime_fd < 0 || !assignments_changed(manager->assigned))
         return;
     r = save(manager);
-    if (r < 0)
-        log_warning(manager->log, NULL,
-                    "cannot write %s/" FILE_NAME
-                    ": %s; a restart would forget which processes were assigned to policies",
-                    manager->options.runtime_directory, strerror(-r));
+    if (r < 0) {
+        assignments_touch(manager->assigned);
+        if (!manager->told_assigned)
+            log_warning(manager->log, NULL,
+                        "cannot write %s/" FILE_NAME
+                        ": %s; until that works, a restart would forget which processes were assigned to "
+                        "policies",
+                        manager->options.runtime_directory, strerror(-r));
+    }
+    manager->told_assigned = r < 0;
 }
 
 int manager_assignments_load(Manager *manager)

@@ -169,6 +169,7 @@ typedef struct Manager {
     bool put_off;                 /* the last discovery could not read some processes yet */
     bool unfinished;              /* the last tick has left some of its work */
     bool told_descriptors;        /* their lack was logged */
+    bool told_assigned;           /* that `assigned` cannot be written was logged */
     bool over_limit;              /* MaxTasks= was reached at the last discovery */
     int tick_error;               /* last errno of sensing, so that a lasting failure is logged once */
     ManagerStatistics statistics;

@@ -178,6 +178,11 @@ bool assignments_changed(Assignments *assignments)
     return changed;
 }
 
+void assignments_touch(Assignments *assignments)
+{
+    assignments->changed = true;
+}
+
 /* Text */
 
 static const RecordField fields[] = {

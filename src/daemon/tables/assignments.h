@@ -48,6 +48,8 @@ uint64_t assignments_refused(const Assignments *assignments); /* at ASSIGNMENTS_
 
 /* Whether anything has changed since the last call. */
 bool assignments_changed(Assignments *assignments);
+/* Makes assignments_changed() return true once more, because what had changed could not be saved. */
+void assignments_touch(Assignments *assignments);
 
 /* All of them as text, malloc'd; NULL: out of memory. */
 char *assignments_format(const Assignments *assignments);
