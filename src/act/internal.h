@@ -156,7 +156,8 @@ typedef struct Restore {
     bool late;     /* restored a while ago: a thread with its own mask may still be in an older fork(2) */
     bool again;    /* not the first pass over these threads */
     int nice_before;
-    int error; /* the first -errno */
+    int error;       /* the first -errno */
+    int stuck_error; /* the same of single threads, whose processes alone stay in the journal */
     /* Of the search for children. */
     uint64_t begin_usec, now_usec, progress_usec;
     unsigned n_quiet, n_rounds, n_passes; /* passes: those with no suspect left */
@@ -165,8 +166,11 @@ typedef struct Restore {
 int restore_begin(Act *act, const World *world, Restore *ret);
 /* Restores the threads of one process and selects its entry. 0, or -errno if some could not be restored. */
 int restore_process(Restore *restore, JournalProcess *entry);
-/* Restores the children of selected entries, and records these as released if nothing failed. */
+/* Restores the children of selected entries, and records these as released if nothing failed, but not those with
+ * threads that could not be restored. */
 int restore_finish(Restore *restore);
+/* 0, or the first -errno of all of that. */
+int restore_result(const Restore *restore);
 
 /* Remembers the first failure and returns it as -errno. A task that exited is no failure: 0. */
 int restore_failed(Restore *restore, int r);
@@ -174,7 +178,7 @@ int restore_failed(Restore *restore, int r);
 int restore_suspect(Restore *restore, TaskKey task);
 /* Restores one thread if its mask is ours. 1: it did; 0: nothing to do, or nothing that shows after an
  * earlier pass; -errno. */
-int restore_thread(Restore *restore, const JournalProcess *entry, TaskKey task);
+int restore_thread(Restore *restore, JournalProcess *entry, TaskKey task);
 
 /* One step of restore_finish(), which sleeps for *ret_moment_usec in between. 1: there are more; 0: it is
  * over; -errno. */

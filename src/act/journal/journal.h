@@ -53,6 +53,7 @@ typedef struct JournalProcess {
     CpuMask left;     /* what threads restored to all CPUs then had; for restore-threads.c, not in the file */
     uint64_t place_now; /* its place at the start; for lineage.c, not in the file */
     bool selected;      /* to be restored now; for restore.c, not in the file */
+    bool stuck;         /* a thread could not be restored; for restore.c, not in the file */
     bool roams;         /* threads restored, children not yet; for release.c and search.c, not in the file */
     bool searched, checked; /* searched for children; its threads are done; for search.c, not in the file */
     uint32_t n_cut;

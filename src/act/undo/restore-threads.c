@@ -14,10 +14,23 @@ static bool shows_the_same(Restore *restore, TaskKey task)
            hwloc_bitmap_isequal(now, restore->have);
 }
 
+/* As restore_failed(), for a thread with a mask from this entry. The entry stays, and no other one because of it. */
+static int thread_failed(Restore *restore, JournalProcess *entry, int r)
+{
+    if (r == ACT_E_GONE || r == -ENOMEM)
+        return restore_failed(restore, r);
+    if (r > 0)
+        r = r == ACT_E_REFUSED ? -EPERM : -EAGAIN;
+    entry->stuck = true;
+    if (restore->stuck_error == 0)
+        restore->stuck_error = r;
+    return r;
+}
+
 /* The original may be what the cpuset leaves of ours, or look like ours while CPUs are offline. Then it is set as the
  * thread's own, and not counted. In the latter case, children born from then on look the same, so only processes in the
  * journal are treated like that, and no fork is waited for. */
-int restore_thread(Restore *restore, const JournalProcess *entry, TaskKey task)
+int restore_thread(Restore *restore, JournalProcess *entry, TaskKey task)
 {
     Act *act = restore->act;
     JournalOriginal original = journal_original(act->journal, entry, task);
@@ -25,7 +38,7 @@ int restore_thread(Restore *restore, const JournalProcess *entry, TaskKey task)
     bool same, hidden;
 
     if (r != 0)
-        return restore_failed(restore, r);
+        return thread_failed(restore, entry, r);
     same = act_mask_same(act, restore->have, original.mask);
     hidden = same && task.pid == entry->pid && act_mask_may_hide(act, entry, original, restore->have);
     if (same && !hidden && !act_mask_is_cut(act, entry, task, restore->have))
@@ -33,14 +46,14 @@ int restore_thread(Restore *restore, const JournalProcess *entry, TaskKey task)
     /* It sleeps, and all CPUs of the original and of a mask of ours are offline: which it has cannot be seen, nor the
      * original be set. */
     if (same && hwloc_bitmap_iszero(restore->have))
-        return restore_failed(restore, ACT_E_RETRY);
+        return thread_failed(restore, entry, ACT_E_RETRY);
     if (!same && !act_mask_ours(act, entry, task, restore->have)) {
         restore->n_left++;
         return 0;
     }
     r = act_set_original(act, task, original);
     if (r != 0)
-        return restore_failed(restore, r);
+        return thread_failed(restore, entry, r);
     if (restore->again && shows_the_same(restore, task))
         return 0;
     restore->n_restored += !same;

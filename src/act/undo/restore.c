@@ -60,7 +60,7 @@ int restore_begin(Act *act, const World *world, Restore *ret)
         return -ENOMEM;
     act_refresh(act);
     for (size_t i = 0; i < act->journal->n_processes; i++)
-        act->journal->processes[i].selected = false;
+        act->journal->processes[i].selected = act->journal->processes[i].stuck = false;
     /* Cannot fail for the caller itself; -1 is a priority like any other. Without the right to raise it, all
      * takes longer. */
     restore.nice_before = getpriority(PRIO_PROCESS, 0);
@@ -152,8 +152,7 @@ static bool restore_child(Restore *restore, const Lineage *lineage, const ActPro
     if (r != 0)
         (void)restore_failed(restore, r);
     for (size_t i = 0; i < n; i++) {
-        const JournalProcess *from;
-        JournalProcess *entry;
+        JournalProcess *from, *entry;
         size_t before = restore->n_restored;
 
         r = act->ops->get_mask(act->context, threads[i], restore->have);
@@ -244,8 +243,7 @@ static void sweep_visit(void *userdata, const ActProcess *process)
     Restore *restore = sweep->restore;
     const Lineage ask = {.selected = true};
     TaskKey task = {.pid = process->pid, .tid = process->pid, .start_ticks = process->start_ticks};
-    const JournalProcess *from;
-    JournalProcess *entry;
+    JournalProcess *from, *entry;
 
     if (is_settled(restore, process))
         return;
@@ -404,7 +402,7 @@ static void note_released(Restore *restore)
     for (size_t i = 0; i < journal->n_processes; i++) {
         JournalProcess *entry = &journal->processes[i];
 
-        if (entry->selected && entry->released_ticks == 0)
+        if (entry->selected && !entry->stuck && entry->released_ticks == 0)
             (void)journal_note_released(journal, entry, now.ticks);
     }
 }
@@ -456,6 +454,11 @@ int restore_end(Restore *restore, int r)
     return r;
 }
 
+int restore_result(const Restore *restore)
+{
+    return restore->error < 0 ? restore->error : restore->stuck_error;
+}
+
 bool restore_wants(const ActSelection *selection, const JournalProcess *entry)
 {
     return !selection || selection->wants(selection->userdata, entry->pid, entry->workload);
@@ -498,6 +501,16 @@ static int restore_journalled(Act *act, const ActSelection *selection, Restore *
     return ret->error;
 }
 
+/* Everything is restored, except threads of some processes. Only these stay in the journal: a user may choose a mask
+ * that was ours. */
+static int keep_stuck(Act *act)
+{
+    CLEANUP(lineage_done) Lineage lineage = {0};
+    int r = lineage_init(act, &lineage);
+
+    return r < 0 ? r : journal_compact(act->journal, lineage.processes, lineage.n);
+}
+
 int act_restore(Act *act, const ActSelection *selection, size_t *ret_restored, size_t *ret_left)
 {
     Restore restore = {0};
@@ -514,7 +527,9 @@ int act_restore(Act *act, const ActSelection *selection, size_t *ret_restored, s
     if (!selection && restore.n_rounds > 0)
         act->inherited = false;
     if (r == 0 && !selection && act->journal)
-        r = journal_clear(act->journal);
+        r = restore.stuck_error < 0 ? keep_stuck(act) : journal_clear(act->journal);
+    if (r == 0)
+        r = restore.stuck_error;
     if (ret_restored)
         *ret_restored = restore.n_restored;
     if (ret_left)

@@ -53,7 +53,7 @@ static int begin(Act *act, const World *world)
         act->journal->processes[i].searched = act->journal->processes[i].roams;
         /* Threads of released processes may have been pinned since. Only their children are looked for. */
         act->journal->processes[i].checked = act->journal->processes[i].released_ticks > 0;
-        act->journal->processes[i].roams = false;
+        act->journal->processes[i].roams = act->journal->processes[i].stuck = false;
     }
     act->search_usec = 0;
     act->search = search;
@@ -109,7 +109,7 @@ static bool look_for_children(Search *search)
         return false;
     (void)restore_end(restore, r);
     if (restore->act->search_error == 0)
-        restore->act->search_error = restore->error;
+        restore->act->search_error = restore_result(restore);
     return true;
 }
 

@@ -245,6 +245,30 @@ static void test_restored_without_its_cpus(void **state)
     assert_masks(f, "400=4-5 401=5");
 }
 
+/* Only the process that could not be put back stays in the journal: users may choose the masks of the others. */
+static void test_only_the_stuck_one_is_kept(void **state)
+{
+    Fixture *f = *state;
+
+    assert_true(act_record_add_process(f->record, 400, 1, 400, "4-5")); /* pinned by its user */
+    fixture_world_process(f, 400, "0-7");
+    assert_int_equal(fixture_do(f, PLAN_KIND_SET_HOME, 400, 0, "4-5", "4", -1), PLAN_OUTCOME_DONE);
+    assert_true(act_record_set_online(f->record, "0-3,6-7"));
+    fixture_restart(f);
+    assert_int_equal(act_restore(f->act, NULL, NULL, NULL), -EAGAIN);
+    assert_int_equal(f->act->journal->n_processes, 1);
+    assert_int_equal(f->act->journal->processes[0].pid, 400);
+    assert_true(act_record_set_online(f->record, "0-7"));
+    assert_masks(f, "100=0-7 101=0-7 400=4");
+    act_record_advance(f->record, 10);
+    assert_true(act_record_pin(f->record, 100, "0-3")); /* by its user */
+    assert_true(act_record_fork(f->record, 100, 200));
+    fixture_restart(f);
+    assert_int_equal(act_restore(f->act, NULL, NULL, NULL), 0);
+    assert_masks(f, "100=0-3 101=0-7 200=0-3 400=4-5");
+    assert_int_equal(f->act->journal->n_processes, 0);
+}
+
 /* It was pinned to what became the home, so with an empty mask it has nothing of ours either. */
 static void test_restored_without_the_home(void **state)
 {
@@ -536,4 +560,5 @@ TEST_MAIN(setup, fixture_teardown, test_threads, test_leftover, test_children, t
           test_fork_of_before, test_fork_too_long, test_fork_twice_too_long, test_hangs,
           test_member_not_judged, test_released_without_a_cpu, test_roams, test_roams_while_forking,
           test_roams_in_vain, test_roamed, test_compaction, test_restored_without_other_cpus,
-          test_restored_without_its_cpus, test_restored_without_the_home, test_restored_with_more_cpus)
+          test_restored_without_its_cpus, test_only_the_stuck_one_is_kept, test_restored_without_the_home,
+          test_restored_with_more_cpus)
