@@ -14,10 +14,6 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* Descriptors not used for threads: files of a pass, other files kept open, triggers, the journal. Those of
- * clients come on top. */
-#define DESCRIPTORS_RESERVE 512U
-
 /* Shortest window that an unprivileged process may request. Only whether a trigger works matters here. */
 #define TRIGGER_TRY_STALL_USEC  500000U
 #define TRIGGER_TRY_WINDOW_USEC 2000000U
@@ -67,7 +63,7 @@ static void detect(Probe *probe)
 
 static uint32_t descriptor_limit(const ProbeOptions *options)
 {
-    uint64_t reserve = (uint64_t)DESCRIPTORS_RESERVE + options->descriptors_reserved;
+    uint64_t reserve = (uint64_t)PROBE_DESCRIPTORS_RESERVE + options->descriptors_reserved;
     struct rlimit limit;
 
     if (options->max_kept_open > 0)

@@ -12,6 +12,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Descriptors not used for threads and rings: files of a pass, other files kept open, triggers, the journal. Those of
+ * clients come on top. */
+#define PROBE_DESCRIPTORS_RESERVE 512U
+
 typedef struct Probe Probe;
 
 /* What the machine offers. The daemon reports each missing feature once. */

@@ -26,6 +26,7 @@
 #include "probe/hints/watch.h"
 #include "probe/memory/evidence.h"
 #include "probe/memory/region-maps.h"
+#include "probe/probe.h"
 #include "probe/tasks/cgroup.h"
 
 #include <fcntl.h>
@@ -163,6 +164,7 @@ static int make_rings(HintFaults *faults, char *cgroup)
         .n_cpus = faults->target.topology->cpu_limit,
         .cgroup_fd = open_cgroup(faults, cgroup),
         .exclude_kernel = faults->machine.exclude_kernel,
+        .n_spared = PROBE_DESCRIPTORS_RESERVE,
     };
     HintRings *rings;
     int r = hint_rings_new(&options, &rings);

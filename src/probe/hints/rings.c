@@ -15,6 +15,7 @@
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -128,6 +129,15 @@ static int ring_map(HintRings *rings, Ring *ring)
     }
 }
 
+/* Whether fewer descriptors than are to be spared can be free: the kernel gives out the lowest one. */
+static bool is_spared(const HintRings *rings, int fd)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+           (rlim_t)fd >= limit.rlim_cur - MIN((rlim_t)rings->options.n_spared, limit.rlim_cur / 2);
+}
+
 static int ring_open(HintRings *rings, int32_t id, Ring *ret)
 {
     bool of_thread = rings->scope == HINT_RINGS_THREAD;
@@ -138,7 +148,7 @@ static int ring_open(HintRings *rings, int32_t id, Ring *ret)
                                     rings->options.exclude_kernel);
     if (ring.fd < 0)
         return ring.fd;
-    r = ring_map(rings, &ring);
+    r = is_spared(rings, ring.fd) ? -EMFILE : ring_map(rings, &ring);
     if (r < 0) {
         (void)close(ring.fd);
         return r;

@@ -35,6 +35,7 @@ typedef struct HintRingsOptions {
     uint32_t n_cpus;      /* CPU numbers are below this */
     int cgroup_fd;        /* directory of the process's control group, borrowed; -1: none, or the root */
     uint32_t max_threads; /* with a ring each; 0: as above */
+    uint32_t n_spared;    /* descriptors left for all else, but at most half of RLIMIT_NOFILE */
     bool exclude_kernel;  /* leave out faults taken in the kernel, which some users may not see */
 } HintRingsOptions;
 
@@ -47,8 +48,8 @@ DEFINE_CLEANUP(HintRings *, hint_rings_free)
 
 /* Sets the threads, ascending: new ones get a ring, and rings of others are closed (their samples are lost).
  * With too many threads, changes to rings of CPUs for good. Threads that are gone are skipped. Returns 0;
- * -EACCES, -EPERM: not permitted; -EMFILE, -ENOMEM and the like: there are fewer rings than wanted, and the next call
- * tries to open the rest. CPUs that come online later get no ring. */
+ * -EACCES, -EPERM: not permitted; -EMFILE (also if only descriptors to be spared are free), -ENOMEM and the like: there
+ * are fewer rings than wanted, and the next call tries to open the rest. CPUs that come online later get no ring. */
 int hint_rings_follow(HintRings *rings, const pid_t *tids, size_t n_tids);
 
 HintRingsScope hint_rings_scope(const HintRings *rings);
