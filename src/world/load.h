@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/* Below this a CPU is idle (P1: idle iff busy < 5 %) unless IdleCPU= says otherwise, and a thread asleep. */
+/* Below this a CPU is idle (P1: idle iff busy < 5 %), and a thread asleep. */
 #define LOAD_IDLE_PERMILLE 50
 #define LOAD_IDLE_TEXT     "5%" /* the same, in numaplaced.conf */
 
