@@ -14,13 +14,16 @@ static bool shows_the_same(Restore *restore, TaskKey task)
            hwloc_bitmap_isequal(now, restore->have);
 }
 
-/* As restore_failed(), for a thread with a mask from this entry. The entry stays, and no other one because of it. */
-static int thread_failed(Restore *restore, JournalProcess *entry, int r)
+/* If a thread of the entry's own process fails, only this entry stays. A child has its mask from a process that may have
+ * ended or been released, and whose entry would then be dropped: for it the whole journal stays. */
+static int thread_failed(Restore *restore, JournalProcess *entry, TaskKey task, int r)
 {
-    if (r == ACT_E_GONE || r == -ENOMEM)
-        return restore_failed(restore, r);
-    if (r > 0)
-        r = r == ACT_E_REFUSED ? -EPERM : -EAGAIN;
+    int error = restore->error;
+
+    r = restore_failed(restore, r);
+    if (r == 0 || r == -ENOMEM || task.pid != entry->pid || entry->released_ticks > 0)
+        return r;
+    restore->error = error;
     entry->stuck = true;
     if (restore->stuck_error == 0)
         restore->stuck_error = r;
@@ -38,7 +41,7 @@ int restore_thread(Restore *restore, JournalProcess *entry, TaskKey task)
     bool same, hidden;
 
     if (r != 0)
-        return thread_failed(restore, entry, r);
+        return thread_failed(restore, entry, task, r);
     same = act_mask_same(act, restore->have, original.mask);
     hidden = same && task.pid == entry->pid && act_mask_may_hide(act, entry, original, restore->have);
     if (same && !hidden && !act_mask_is_cut(act, entry, task, restore->have))
@@ -46,14 +49,14 @@ int restore_thread(Restore *restore, JournalProcess *entry, TaskKey task)
     /* It sleeps, and all CPUs of the original and of a mask of ours are offline: which it has cannot be seen, nor the
      * original be set. */
     if (same && hwloc_bitmap_iszero(restore->have))
-        return thread_failed(restore, entry, ACT_E_RETRY);
+        return thread_failed(restore, entry, task, ACT_E_RETRY);
     if (!same && !act_mask_ours(act, entry, task, restore->have)) {
         restore->n_left++;
         return 0;
     }
     r = act_set_original(act, task, original);
     if (r != 0)
-        return thread_failed(restore, entry, r);
+        return thread_failed(restore, entry, task, r);
     if (restore->again && shows_the_same(restore, task))
         return 0;
     restore->n_restored += !same;

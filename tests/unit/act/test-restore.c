@@ -269,6 +269,26 @@ static void test_only_the_stuck_one_is_kept(void **state)
     assert_int_equal(f->act->journal->n_processes, 0);
 }
 
+/* A child has its mask from the entry of a process that may have ended, and whose entry alone would not stay. */
+static void test_all_are_kept_for_a_child(void **state)
+{
+    Fixture *f = *state;
+    Restore restore;
+    JournalProcess *entry;
+
+    act_record_advance(f->record, 10);
+    assert_true(act_record_fork(f->record, 100, 200));
+    act_record_fail(f->record, 200, ACT_E_REFUSED, 1);
+    assert_int_equal(restore_begin(f->act, NULL, &restore), 0);
+    entry = &f->act->journal->processes[0];
+    assert_int_equal(entry->pid, 100);
+    assert_int_equal(restore_thread(&restore, entry, act_record_key(f->record, 200)), -EPERM);
+    assert_false(entry->stuck);
+    assert_int_equal(restore.error, -EPERM);
+    assert_int_equal(restore.stuck_error, 0);
+    assert_int_equal(restore_finish(&restore), 0);
+}
+
 /* It was pinned to what became the home, so with an empty mask it has nothing of ours either. */
 static void test_restored_without_the_home(void **state)
 {
@@ -560,5 +580,5 @@ TEST_MAIN(setup, fixture_teardown, test_threads, test_leftover, test_children, t
           test_fork_of_before, test_fork_too_long, test_fork_twice_too_long, test_hangs,
           test_member_not_judged, test_released_without_a_cpu, test_roams, test_roams_while_forking,
           test_roams_in_vain, test_roamed, test_compaction, test_restored_without_other_cpus,
-          test_restored_without_its_cpus, test_only_the_stuck_one_is_kept, test_restored_without_the_home,
-          test_restored_with_more_cpus)
+          test_restored_without_its_cpus, test_only_the_stuck_one_is_kept, test_all_are_kept_for_a_child,
+          test_restored_without_the_home, test_restored_with_more_cpus)
