@@ -14,8 +14,8 @@ static bool shows_the_same(Restore *restore, TaskKey task)
            hwloc_bitmap_isequal(now, restore->have);
 }
 
-/* If a thread of the entry's own process fails, only this entry stays. A child has its mask from a process that may have
- * ended or been released, and whose entry would then be dropped: for it the whole journal stays. */
+/* If a thread of the entry's own process fails, only this entry stays. A child has its mask from a process that may
+ * have ended or been released, and whose entry would then be dropped: for it the whole journal stays. */
 static int thread_failed(Restore *restore, JournalProcess *entry, TaskKey task, int r)
 {
     int error = restore->error;

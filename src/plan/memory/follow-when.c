@@ -15,7 +15,7 @@
  * Moving memory costs a hundred times what moving threads costs, and a home may be taken back until SettleSec= is
  * over. But waiting for that would leave a process far from its memory for ten seconds, for many their whole life. A
  * wrong guess costs two moves: there and back. MinResidencySec= lies between two moves of one process, and
- * PingPongSec= follows a move back to where memory was (I7). Waiting where a home was chosen before residency was
+ * PingPongSec follows a move back to where memory was (I7). Waiting where a home was chosen before residency was
  * known, or where threads waited longer than before, saved 0.6 % of the pages and changed nothing in the work done
  * (BENCHMARKS.md).
  *
