@@ -18,10 +18,13 @@ class Fence(fencelib.FenceTest):
         self.assertEqual(daemon.ctl("status")["fences_up"], 1)
         self.assertIn("Means", daemon.ctl_run("explain", str(work.pid)).stdout)
         # A process that joins from outside is confined, so it is at home at once, and is restored as well. Its own
-        # mask is visible without the confinement.
+        # mask is visible without the confinement, which the daemon therefore lifts once it sees the process: not
+        # before the masks have been compared.
+        daemon.process.send_signal(signal.SIGSTOP)
         late = self.inside()
         home = work.masks()
         self.assertEqual(late.masks(), home)
+        daemon.process.send_signal(signal.SIGCONT)
         self.wait_back()
         lib.wait_until("the fence again", lambda: {self.cpus()} == home)
         self.assertEqual(late.masks() | work.masks(), home)
