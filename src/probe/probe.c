@@ -104,6 +104,25 @@ static int open_proc(Probe *probe)
     return 0;
 }
 
+/* A file for which there was no descriptor would seem to be missing for as long as this Probe lives. What detect()
+ * opened is closed again, so one that is free now was free then. */
+static int check_descriptors(const Probe *probe)
+{
+    CLEANUP_CLOSE int spare = root_open_file(probe->options.root_fd, ".");
+    const int fds[] = {probe->cpus.stat_fd,
+                       probe->cpus.schedstat_fd,
+                       probe->loadavg_fd,
+                       probe->online_fd,
+                       probe->isolated_fd,
+                       probe->memory_nodes_fd,
+                       spare};
+
+    for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+        if (fds[i] == -EMFILE || fds[i] == -ENFILE)
+            return fds[i];
+    return 0;
+}
+
 bool probe_has_own_proc(int root_fd)
 {
     char text[16];
@@ -152,6 +171,9 @@ int probe_new(const ProbeOptions *options, const ProbeCallbacks *callbacks, Prob
     probe->isolated_fd = root_open_file(options->root_fd, "sys/devices/system/cpu/isolated");
     probe->memory_nodes_fd = root_open_file(options->root_fd, "sys/devices/system/node/has_memory");
     detect(probe);
+    r = check_descriptors(probe);
+    if (r < 0)
+        return r;
     (void)probe_topology_changed(probe); /* makes the present state the known one */
     probe->online_read = false;
     *ret = TAKE_PTR(probe);

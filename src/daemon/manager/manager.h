@@ -320,8 +320,8 @@ int manager_reload(Manager *manager, char **ret_error);
 int manager_rebuild(Manager *manager, Topology *topology);
 
 /* In every discovery, `changed` if the topology has changed since the last one: reads it anew and rebuilds. If it
- * cannot be read, keeps the old one, logs that once, and tries again after pauses that double. Returns 0 or -errno,
- * which ends the daemon. */
+ * cannot be read, or a Probe cannot be made (descriptors may be exhausted), keeps the old one, logs that once, and
+ * tries again after pauses that double. Returns 0 or -errno, which ends the daemon. */
 int manager_follow_topology(Manager *manager, bool changed, uint64_t now_usec);
 
 /* Requests of an administrator. `name` is a workload, a PID (release, resume), or "" for everything. Return

@@ -110,7 +110,7 @@ static int sync_workloads(Manager *manager)
     return 0;
 }
 
-static int probe_make(Manager *manager, Probe **ret)
+static int probe_make(Manager *manager, const Config *config, Probe **ret)
 {
     ProbeOptions options = {
         .root_fd = manager->root_fd,
@@ -118,9 +118,9 @@ static int probe_make(Manager *manager, Probe **ret)
         .aside = strcmp(manager->options.root, "/") == 0,
         .self = getpid(),
         .wants = manager->policies ? manager->policies->wants : 0,
-        .max_tasks = manager->config->max_tasks,
+        .max_tasks = config->max_tasks,
         .descriptors_reserved = bus_server_descriptors_max(),
-        .reserved = manager->config->reserved_cpus,
+        .reserved = config->reserved_cpus,
     };
     ProbeCallbacks callbacks = {
         .refuses = manager_refuses,
@@ -192,23 +192,31 @@ static int put_everything_back(Manager *manager)
     return manager_put_back(manager, &everybody, &restored, &left);
 }
 
-int manager_rebuild(Manager *manager, Topology *topology)
+/* Makes World and Probe for `topology`, without changing anything yet: on failure those in force stay. */
+static int make_anew(Manager *manager, const Config *config, Topology *topology, World **ret_world,
+                     Probe **ret_probe)
 {
     CLEANUP(world_free_p) World *world = NULL;
-    CLEANUP(probe_free_p) Probe *probe = NULL;
+    int r = world_new(topology, &world);
+
+    if (r == 0)
+        r = probe_make(manager, config, ret_probe);
+    if (r == 0)
+        *ret_world = TAKE_PTR(world);
+    return r;
+}
+
+/* Puts new ones in force, which now belong to the manager. An error ends the daemon. */
+static int put_in_force(Manager *manager, World *new_world, Probe *new_probe)
+{
+    CLEANUP(world_free_p) World *world = new_world;
+    CLEANUP(probe_free_p) Probe *probe = new_probe;
     CLEANUP(task_set_free_p) TaskSet *yielded = task_set_new();
     uint64_t now = time_now_usec();
     int r;
 
     if (!yielded)
         return -ENOMEM;
-    r = world_new(topology, &world);
-    if (r < 0)
-        return r;
-    r = probe_make(manager, &probe);
-    if (r < 0)
-        return r;
-
     if (manager->world) {
         r = probe_topology_adopt(probe, manager->probe);
         if (r < 0)
@@ -223,7 +231,6 @@ int manager_rebuild(Manager *manager, Topology *topology)
         moves_forget_nodes(manager->moves);
     }
 
-    /* From here on the new ones are in force; an error ends the daemon. */
     manager_evidence_stop(manager);
     manager_stall_stop(manager);
     manager_memory_stop(manager);
@@ -249,6 +256,15 @@ fail:
     return r;
 }
 
+int manager_rebuild(Manager *manager, Topology *topology)
+{
+    World *world;
+    Probe *probe;
+    int r = make_anew(manager, manager->config, topology, &world, &probe);
+
+    return r < 0 ? r : put_in_force(manager, world, probe);
+}
+
 static bool same_cpus(hwloc_const_bitmap_t a, hwloc_const_bitmap_t b)
 {
     if (!a || !b)
@@ -256,10 +272,23 @@ static bool same_cpus(hwloc_const_bitmap_t a, hwloc_const_bitmap_t b)
     return hwloc_bitmap_isequal(a, b);
 }
 
-static int swap(Manager *manager, Config *config, PolicySet *policies)
+/* Makes World and Probe anew if a setting changes that the sensing is built with; else leaves NULL. */
+static int make_for_config(Manager *manager, const Config *config, World **ret_world, Probe **ret_probe)
 {
-    bool rebuild = config->max_tasks != manager->config->max_tasks ||
-                   !same_cpus(config->reserved_cpus, manager->config->reserved_cpus);
+    int r;
+
+    if (config->max_tasks == manager->config->max_tasks &&
+        same_cpus(config->reserved_cpus, manager->config->reserved_cpus))
+        return 0;
+    r = make_anew(manager, config, manager->world->topology, ret_world, ret_probe);
+    if (r < 0)
+        log_error(manager->log, NULL, "cannot read this machine: %s", strerror(-r));
+    return r;
+}
+
+/* World and probe are NULL if those in force stay. */
+static int swap(Manager *manager, Config *config, PolicySet *policies, World *world, Probe *probe)
+{
     PaceSettings pace;
     int r;
 
@@ -274,8 +303,10 @@ static int swap(Manager *manager, Config *config, PolicySet *policies)
     manager->world->idle_permille = config->idle_permille;
 
     r = sync_workloads(manager);
-    if (r == 0 && rebuild)
-        r = manager_rebuild(manager, manager->world->topology);
+    if (r == 0 && world)
+        return put_in_force(manager, world, probe);
+    world_free(world);
+    probe_free(probe);
     return r;
 }
 
@@ -284,10 +315,14 @@ int manager_reload(Manager *manager, char **ret_error)
     CLEANUP(config_free_p) Config *config = NULL;
     CLEANUP(policy_set_free_p) PolicySet *policies = NULL;
     size_t n_policies, n_workloads;
+    World *world = NULL;
+    Probe *probe = NULL;
     int r;
 
     manager_notify_reloading();
     r = manager_load(manager, manager->world->topology, &config, &policies, ret_error);
+    if (r == 0)
+        r = make_for_config(manager, config, &world, &probe);
     if (r < 0) {
         manager_notify_ready(manager);
         manager->statistics.n_reload_failures++;
@@ -295,7 +330,7 @@ int manager_reload(Manager *manager, char **ret_error)
                   "reload failed, keeping the previous configuration and policies");
         return r;
     }
-    r = swap(manager, TAKE_PTR(config), TAKE_PTR(policies));
+    r = swap(manager, TAKE_PTR(config), TAKE_PTR(policies), world, probe);
     if (r < 0) {
         log_error(manager->log, NUMAPLACE_MESSAGE_RELOAD_FAILED, "stopping: %s", strerror(-r));
         (void)sd_event_exit(manager->event, r);
@@ -335,11 +370,15 @@ int manager_follow_topology(Manager *manager, bool changed, uint64_t now_usec)
 {
     CLEANUP(topology_unref_p) Topology *topology = NULL;
     CLEANUP_FREE char *error = NULL;
+    World *world;
+    Probe *probe;
     int r;
 
     if (!changed && (manager->topology_usec == 0 || now_usec < manager->topology_usec))
         return 0;
     r = topology_load(&manager->options.topology, &topology, &error);
+    if (r == 0)
+        r = make_anew(manager, manager->config, topology, &world, &probe);
     if (r == -ENOMEM)
         return r;
     if (r < 0) {
@@ -352,7 +391,7 @@ int manager_follow_topology(Manager *manager, bool changed, uint64_t now_usec)
                " %s now; placing everything again",
                topology->n_cpus, human_noun(topology->n_cpus, "CPU", "CPUs"), topology->n_nodes,
                human_noun(topology->n_nodes, "node", "nodes"));
-    r = manager_rebuild(manager, topology);
+    r = put_in_force(manager, world, probe);
     if (r < 0)
         return r;
     manager->statistics.n_topology_reloads++;
