@@ -32,6 +32,9 @@
 #define DMI_MAX_BYTES  ((size_t)1024 * 1024) /* a server with 128 modules has 20 KB */
 #define HYPERVISOR_BIT (1U << 31)            /* CPUID 1, ECX: runs under a hypervisor */
 
+/* Those that hwloc has open at once while it reads this machine (a root, a directory, a file), and one more. */
+#define LIVE_DESCRIPTORS 4U
+
 /* Everything is loaded; import.c restricts it. */
 #define LOAD_FLAGS                                                                      \
     (HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED | HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING | \
@@ -191,6 +194,41 @@ void build_bandwidth(Topology *topology, uint64_t modules_mb, uint64_t all_bytes
             topology_bandwidth((uint64_t)(mb * (double)topology->nodes[i].memory_bytes));
 }
 
+/* What hwloc finds no descriptor for, it takes for missing. Without any it makes up a machine of one node, whose CPUs
+ * share no caches. */
+static int check_descriptors(char **ret_error)
+{
+    int fds[LIVE_DESCRIPTORS], r = 0;
+    size_t n = 0;
+
+    while (r == 0 && n < ARRAY_SIZE(fds)) {
+        fds[n] = root_open("/");
+        if (fds[n] < 0)
+            r = fds[n];
+        else
+            n++;
+    }
+    while (n > 0)
+        (void)close(fds[--n]);
+    return r < 0 ? format_error(ret_error, r, "Reading this machine takes %u free file descriptors: %s.",
+                                LIVE_DESCRIPTORS, strerror(-r))
+                 : 0;
+}
+
+/* Other threads may have taken the descriptors meanwhile, so they are counted before and after. */
+static int load_hwloc(hwloc_topology_t hwloc, const Topology *topology, char **ret_error)
+{
+    bool live = topology->origin == TOPOLOGY_ORIGIN_LIVE;
+    int r = live ? check_descriptors(ret_error) : 0;
+
+    if (r < 0)
+        return r;
+    if (hwloc_topology_load(hwloc) < 0)
+        return format_error(ret_error, live ? -EIO : -EINVAL, "hwloc cannot load %.200s.",
+                            live ? "this machine" : topology->source);
+    return live ? check_descriptors(ret_error) : 0;
+}
+
 static int load(Topology *topology, const TopologyOptions *options, Synthetic *synthetic, char **ret_error)
 {
     CLEANUP(hwloc_destroy_p) hwloc_topology_t hwloc = NULL;
@@ -203,10 +241,10 @@ static int load(Topology *topology, const TopologyOptions *options, Synthetic *s
     r = open_source(hwloc, options, topology, synthetic, &buf, ret_error);
     if (r < 0)
         return r;
+    r = load_hwloc(hwloc, topology, ret_error);
+    if (r < 0)
+        return r;
     live = topology->origin == TOPOLOGY_ORIGIN_LIVE;
-    if (hwloc_topology_load(hwloc) < 0)
-        return format_error(ret_error, live ? -EIO : -EINVAL, "hwloc cannot load %.200s.",
-                            live ? "this machine" : topology->source);
     /* HWLOC_XMLFILE and similar variables make hwloc read another machine, which must not be used to place
      * tasks here. */
     if (live && !hwloc_topology_is_thissystem(hwloc))

@@ -5,7 +5,11 @@
 #include "../cpu-list.h"
 #include "topo/topology.h"
 
+#include <fcntl.h>
 #include <sched.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 static Topology *load(const char *synthetic, uint32_t rehearse)
 {
@@ -191,5 +195,45 @@ static void test_live(void **state)
     assert_true(hwloc_bitmap_isincluded(mine->all_cpus, whole->all_cpus));
 }
 
+/* Without descriptors hwloc makes up a flat machine. That is an error, however many descriptors are left. */
+static void test_no_descriptors(void **state)
+{
+    const TopologyOptions options = {0};
+    CLEANUP(topology_unref_p) Topology *whole = NULL;
+    CLEANUP_FREE char *expected = NULL;
+    struct rlimit limit, few;
+    char *error = NULL;
+    int r = -1, next;
+
+    if (getenv("HWLOC_XMLFILE") || getenv("HWLOC_SYNTHETIC") || getenv("HWLOC_FSROOT"))
+        skip();
+    if (topology_load(&options, &whole, &error) < 0)
+        fail_msg("%s", error);
+    expected = topology_format(whole);
+    assert_non_null(expected);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    next = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+    assert_true(next >= 0);
+    (void)close(next);
+    few = limit;
+    for (few.rlim_cur = (rlim_t)next; r < 0; few.rlim_cur++) {
+        CLEANUP(topology_unref_p) Topology *topology = NULL;
+        CLEANUP_FREE char *text = NULL;
+
+        assert_true(few.rlim_cur < limit.rlim_cur);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+        r = topology_load(&options, &topology, &error);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        if (r < 0) {
+            assert_non_null(strstr(error, "descriptor"));
+            free(error);
+            continue;
+        }
+        text = topology_format(topology);
+        assert_non_null(text);
+        assert_string_equal(text, expected);
+    }
+}
+
 TEST_MAIN(NULL, NULL, test_level, test_level_cache_over_nodes, test_nodes, test_cpu, test_distance, test_ref,
-          test_rehearsal, test_check, test_live)
+          test_rehearsal, test_check, test_live, test_no_descriptors)
