@@ -9,7 +9,8 @@
  *
  * Assignments outlive a restart of the daemon in /run/numaplace/assigned, which is rewritten when they change. It is no
  * undo journal: nothing has to be put back because of it, and if it cannot be written a restart loses what has changed.
- * Writing is tried again at each discovery until it works. */
+ * Writing is tried again at each discovery until it works. A file that cannot be read is kept under another name,
+ * because it would be replaced. */
 
 #include "daemon/views/describe.h"
 
@@ -21,9 +22,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FILE_NAME     "assigned"
-#define FILE_NAME_NEW "assigned.new"
-#define FILE_MAX      (4UL << 20) /* ASSIGNMENTS_MAX lines of 256 bytes */
+#define FILE_NAME         "assigned"
+#define FILE_NAME_NEW     "assigned.new"
+#define FILE_NAME_CORRUPT "assigned.corrupt"
+#define FILE_MAX          (4UL << 20) /* ASSIGNMENTS_MAX lines of 256 bytes */
 
 typedef struct Assigning {
     sd_bus_message *call;
@@ -267,6 +269,28 @@ void manager_assignments_keep(Manager *manager)
     manager->told_assigned = r < 0;
 }
 
+/* Gives the file, whose readable part is in use, a second name. It loses the first when it is replaced. */
+static int keep_corrupt(Manager *manager, int error)
+{
+    const char *directory = manager->options.runtime_directory;
+    int fd = manager->runtime_fd, r;
+
+    if ((unlinkat(fd, FILE_NAME_CORRUPT, 0) < 0 && errno != ENOENT) ||
+        linkat(fd, FILE_NAME, fd, FILE_NAME_CORRUPT, 0) < 0) {
+        r = -errno;
+        return log_failure(r, manager->log, NULL,
+                           "cannot read %s/" FILE_NAME ": %s; nor keep it as " FILE_NAME_CORRUPT
+                           ": %s; remove it to forget which processes were assigned to policies",
+                           directory, strerror(-error), strerror(-r));
+    }
+    log_warning(manager->log, NULL,
+                "cannot read %s/" FILE_NAME
+                ": %s; which processes were assigned to policies may be forgotten; keeping the file "
+                "as " FILE_NAME_CORRUPT,
+                directory, strerror(-error));
+    return 0;
+}
+
 int manager_assignments_load(Manager *manager)
 {
     CLEANUP_FREE char *text = NULL;
@@ -280,10 +304,5 @@ int manager_assignments_load(Manager *manager)
         return 0;
     if (r == 0)
         r = assignments_parse(manager->assigned, text, len);
-    if (r < 0 && r != -ENOMEM)
-        log_warning(manager->log, NULL,
-                    "cannot read %s/" FILE_NAME
-                    ": %s; which processes were assigned to policies may be forgotten",
-                    manager->options.runtime_directory, strerror(-r));
-    return r == -ENOMEM ? r : 0;
+    return r < 0 && r != -ENOMEM ? keep_corrupt(manager, r) : r;
 }

@@ -390,7 +390,8 @@ size_t manager_assigned_policy(Manager *manager, const ProbeSubject *subject);
 
 /* After a discovery: forgets processes that have ended, and saves the rest for the next daemon. */
 void manager_assignments_keep(Manager *manager);
-/* At the start: loads what the previous daemon saved. Returns 0 or -ENOMEM. */
+/* At the start: loads what the previous daemon saved. Logs if that cannot be read, and keeps it as FILE.corrupt.
+ * Returns 0, -ENOMEM, or the logged -errno if it cannot be kept. */
 int manager_assignments_load(Manager *manager);
 void manager_assignments_done(Manager *manager);
 

@@ -225,15 +225,25 @@ static int parse_line(Assignments *assignments, RecordReader *reader)
 int assignments_parse(Assignments *assignments, const char *text, size_t len)
 {
     RecordReader reader;
-    int r = record_reader_init(&reader, text, len);
+    size_t whole = len;
+    bool damaged;
+    int r;
 
-    if (r == 0)
+    while (whole > 0 && text[whole - 1] != '\n')
+        whole--;
+    damaged = whole < len; /* a torn line might name another process or policy */
+    r = record_reader_init(&reader, text, whole);
+    while (r == 0) {
         r = record_next(&reader);
-    while (r == 0 && reader.kind) {
-        r = parse_line(assignments, &reader);
+        if (r == 0 && !reader.kind)
+            break;
         if (r == 0)
-            r = record_next(&reader);
+            r = parse_line(assignments, &reader);
+        if (r == -EINVAL) {
+            damaged = true;
+            r = 0;
+        }
     }
     record_reader_done(&reader);
-    return r;
+    return r == 0 && damaged ? -EINVAL : r;
 }

@@ -53,6 +53,6 @@ void assignments_touch(Assignments *assignments);
 
 /* All of them as text, malloc'd; NULL: out of memory. */
 char *assignments_format(const Assignments *assignments);
-/* Adds those of a text. Returns 0, -EINVAL if it does not parse (those before the fault were added), -ENOSPC,
- * or -ENOMEM. */
+/* Adds those of a text. Returns 0, -EINVAL if some lines do not parse (the others were added), -ENOSPC, or
+ * -ENOMEM. */
 int assignments_parse(Assignments *assignments, const char *text, size_t len);

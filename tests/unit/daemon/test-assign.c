@@ -19,6 +19,7 @@ static void make(Bench *b)
     *b = (Bench){.tree = test_tree_new(), .log = {.level = LOG_EMERG}};
     (void)test_write(b->tree, "proc/stat", "cpu0 0 0 0 0 0 0 0 0 0 0\n");
     b->manager.log = &b->log;
+    b->manager.options.runtime_directory = "run";
     b->manager.root_fd = root_open(b->tree);
     b->manager.runtime_fd = root_open(test_mkdir(b->tree, "run"));
     assert_true(b->manager.root_fd >= 0 && b->manager.runtime_fd >= 0);
@@ -69,4 +70,48 @@ static void test_written_later(void **state)
     done(&b);
 }
 
-TEST_MAIN(NULL, NULL, test_written_later)
+static void assert_text(const Bench *b, const char *name, const char *expected)
+{
+    CLEANUP_FREE char *text = NULL;
+    size_t len;
+
+    assert_int_equal(root_read_alloc(b->manager.runtime_fd, name, 4096, &text, &len), 0);
+    assert_string_equal(text, expected);
+}
+
+/* What cannot be read is kept beside what replaces it, also if an earlier one was. */
+static void test_kept_aside(void **state)
+{
+    static const char *const damaged[] = {
+        "process pid=100 start=1 policy=\"a\"\nprocess pid=101 sta",
+        "nonsense\n",
+    };
+    Bench b;
+
+    make(&b);
+    for (size_t i = 0; i < ARRAY_SIZE(damaged); i++) {
+        (void)test_write(b.tree, "run/assigned", damaged[i]);
+        for (int again = 0; again < 2; again++)
+            assert_int_equal(manager_assignments_load(&b.manager), 0);
+        assert_text(&b, "assigned", damaged[i]);
+        assignments_touch(b.manager.assigned);
+        manager_assignments_keep(&b.manager);
+        assert_text(&b, "assigned", "");
+        assert_text(&b, "assigned.corrupt", damaged[i]);
+    }
+    done(&b);
+}
+
+static void test_cannot_be_kept(void **state)
+{
+    Bench b;
+
+    make(&b);
+    (void)test_write(b.tree, "run/assigned", "nonsense\n");
+    (void)test_mkdir(b.tree, "run/assigned.corrupt/in-the-way");
+    assert_true(manager_assignments_load(&b.manager) < 0);
+    assert_text(&b, "assigned", "nonsense\n");
+    done(&b);
+}
+
+TEST_MAIN(NULL, NULL, test_written_later, test_kept_aside, test_cannot_be_kept)

@@ -132,5 +132,20 @@ static void test_text(void **state)
     assert_int_equal(assignments_parse(b, "journal\n", 8), -EINVAL);
 }
 
+/* A damaged line costs only itself, and a torn one is not taken for a shorter name. */
+static void test_damaged(void **state)
+{
+    CLEANUP(assignments_free_p) Assignments *a = assignments_new();
+    static const char text[] = "process pid=1 start=1 policy=\"a\"\n"
+                               "process pid=2 start=1\n"
+                               "\x01\n"
+                               "process pid=3 start=1 policy=\"a\"\n"
+                               "process pid=4 start=1 policy=\"a\"";
+
+    assert_int_equal(assignments_parse(a, text, sizeof(text) - 1), -EINVAL);
+    assert_true(assignments_find(a, 1, 1) && assignments_find(a, 3, 1));
+    assert_int_equal(assignments_count(a), 2);
+}
+
 TEST_MAIN(NULL, NULL, test_members, test_a_reused_number_inherits_nothing, test_children, test_sweep,
-          test_limit, test_text)
+          test_limit, test_text, test_damaged)
