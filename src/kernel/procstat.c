@@ -9,6 +9,7 @@
 #include "base/util.h"
 
 #include <ctype.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -134,6 +135,26 @@ int procstat_read(int dir_fd, const char *path, ProcStat *ret)
     if (n <= 0)
         return n < 0 ? (int)n : -ESRCH;
     return procstat_parse(text, ret);
+}
+
+int procstat_open_living(int process_fd, ProcStat *ret)
+{
+    CLEANUP(closedir_p) DIR *dir = root_open_directory(process_fd, "task");
+    const struct dirent *entry;
+    pid_t tid;
+
+    if (!dir)
+        return -errno;
+    while ((entry = readdir(dir))) {
+        CLEANUP_CLOSE int fd = -1;
+
+        if (!scan_pid(entry->d_name, &tid))
+            continue;
+        fd = openat(dirfd(dir), entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd >= 0 && procstat_read(fd, "stat", ret) == 0 && !procstat_has_ended(ret))
+            return TAKE_FD(fd);
+    }
+    return -ESRCH;
 }
 
 int procstat_read_task(int root_fd, pid_t pid, pid_t tid, ProcStat *ret)

@@ -3,6 +3,7 @@
 
 /* The fields of /proc/PID/stat and /proc/PID/task/TID/stat (proc(5)) that are used. */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -39,3 +40,14 @@ int procstat_read(int dir_fd, const char *path, ProcStat *ret);
 
 /* The same for a thread of a process or, with `tid` 0, for the whole process, below the root. */
 int procstat_read_task(int root_fd, pid_t pid, pid_t tid, ProcStat *ret);
+
+/* Whether a thread has ended. If it is the first of its process, others may go on. */
+static inline bool procstat_has_ended(const ProcStat *stat)
+{
+    return stat->state == 'Z' || stat->state == 'X';
+}
+
+/* Of a process whose first thread has ended, only files of another thread show memory. Opens the directory of a thread
+ * that has not ended, below that of its process. Returns a descriptor, with the thread's stat in *ret; -ESRCH: all have
+ * ended; or -errno. */
+int procstat_open_living(int process_fd, ProcStat *ret);

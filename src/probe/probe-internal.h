@@ -212,12 +212,6 @@ static inline bool probe_error_is_gone(int r)
     return r == -ENOENT || r == -ESRCH;
 }
 
-/* Whether a thread has ended. If it is the first of its process, others may go on. */
-static inline bool probe_has_ended(const ProcStat *stat)
-{
-    return stat->state == 'Z' || stat->state == 'X';
-}
-
 /* cpus.c: online and usable CPUs of the World, and the cpusets of processes. */
 int probe_cpus_refresh(Probe *probe, World *world);
 /* CPUs that the cpuset at `path` allows, cut to online ones; read once per discovery. 0 or -ENOMEM. */

@@ -19,7 +19,7 @@ static int read_process_file(Walk *w, const char *name, size_t max, char **ret)
 {
     char path[64];
 
-    (void)snprintf(path, sizeof(path), "proc/%d/%s", w->order->pid, name);
+    (void)snprintf(path, sizeof(path), "proc/%d/%s", w->memory_pid, name);
     return w->node->ops->read_file(w->node->context, path, max, ret);
 }
 
@@ -132,7 +132,7 @@ static int read_process_lines(Walk *w, const char *name, LinesAdd add, Reading *
 {
     char path[64];
 
-    (void)snprintf(path, sizeof(path), "proc/%d/%s", w->order->pid, name);
+    (void)snprintf(path, sizeof(path), "proc/%d/%s", w->memory_pid, name);
     return w->node->ops->read_lines(w->node->context, path, add, reading);
 }
 
@@ -217,7 +217,7 @@ static MoverOutcome migrate_small(Walk *w)
         return MOVER_DONE;
     }
     began = node->ops->now_usec(node->context);
-    r = node->ops->migrate_pages(node->context, w->order->pid, from_os, node->os_index);
+    r = node->ops->migrate_pages(node->context, w->memory_pid, from_os, node->os_index);
     walk_count_call(w, node->ops->now_usec(node->context) - began);
     walk_leave(w);
     if (!node->ops->is_alive(node->context, w->process_fd))
@@ -238,7 +238,8 @@ MoverOutcome walk_begin(Walk *w)
 {
     MoverOutcome outcome;
 
-    w->process_fd = w->node->ops->open_process(w->node->context, w->order->pid, w->order->start_ticks);
+    w->process_fd =
+        w->node->ops->open_process(w->node->context, w->order->pid, w->order->start_ticks, &w->memory_pid);
     if (w->process_fd < 0)
         return w->process_fd == -ESRCH ? MOVER_GONE : walk_fail(w, w->process_fd);
     outcome = read_guard(w);

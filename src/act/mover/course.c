@@ -71,6 +71,7 @@ int walk_join(Walk *lead, Walk **ret)
         return r;
     (*ret)->lead = lead;
     (*ret)->process_fd = lead->process_fd;
+    (*ret)->memory_pid = lead->memory_pid;
     (*ret)->guard = lead->guard;
     (*ret)->phase = WALK_PHASE_ALL;
     return 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* move_pages(2) and migrate_pages(2) take a bare PID, and PIDs are reused, so a pidfd is held. If it shows the process
- * alive before and after a call, the call was about that process: a PID is not reused while its process lives.
+ * alive before and after a call, the call was about that process: a PID is not reused while its process lives. A thread
+ * has no pidfd before Linux 6.9, so the directory of a thread in /proc is held instead.
  *
  * migrate_pages(2) also moves pages that others map if the caller has CAP_SYS_NICE, which a daemon that places threads
  * has. The C library of every process would then follow whichever small process moved last, and memory would leave the
@@ -18,6 +19,7 @@
 #include <numa.h>
 #include <numaif.h>
 #include <poll.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -45,15 +47,35 @@ static int ops_read_lines(void *context, const char *path, LinesAdd add, void *u
 static bool ops_is_alive(void *context, int process_fd)
 {
     struct pollfd pfd = {.fd = process_fd, .events = POLLIN};
+    ProcStat stat;
 
-    return poll(&pfd, 1, 0) == 0;
+    /* A directory is always ready. */
+    return poll(&pfd, 1, 0) == 0 ||
+           (procstat_read(process_fd, "stat", &stat) == 0 && !procstat_has_ended(&stat));
+}
+
+static int open_other_thread(int root_fd, pid_t pid, pid_t *ret_tid)
+{
+    CLEANUP_CLOSE int process_fd = -1;
+    char path[32];
+    ProcStat stat;
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "proc/%d", (int)pid);
+    process_fd = root_open_file(root_fd, path);
+    fd = process_fd < 0 ? process_fd : procstat_open_living(process_fd, &stat);
+    if (fd < 0)
+        return fd == -ENOENT ? -ESRCH : fd;
+    *ret_tid = stat.pid;
+    return fd;
 }
 
 /* The start time is read while the descriptor is held. If the process is alive after that, it is the start
  * time of this process. */
-static int ops_open_process(void *context, pid_t pid, uint64_t start_ticks)
+static int ops_open_process(void *context, pid_t pid, uint64_t start_ticks, pid_t *ret_memory_pid)
 {
-    CLEANUP_CLOSE int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    CLEANUP_CLOSE int fd = (int)syscall(SYS_pidfd_open, pid, 0), thread_fd = -1;
+    pid_t memory_pid = pid;
     ProcStat stat;
     int r;
 
@@ -62,9 +84,15 @@ static int ops_open_process(void *context, pid_t pid, uint64_t start_ticks)
     r = procstat_read_task(*(const int *)context, pid, 0, &stat);
     if (r < 0)
         return r == -ENOENT ? -ESRCH : r;
+    if (stat.start_ticks == start_ticks && procstat_has_ended(&stat)) {
+        thread_fd = open_other_thread(*(const int *)context, pid, &memory_pid);
+        if (thread_fd < 0)
+            return thread_fd;
+    }
     if (stat.start_ticks != start_ticks || !ops_is_alive(context, fd))
         return -ESRCH;
-    return TAKE_FD(fd);
+    *ret_memory_pid = memory_pid;
+    return thread_fd >= 0 ? TAKE_FD(thread_fd) : TAKE_FD(fd);
 }
 
 static long ops_move_pages(void *context, pid_t pid, size_t n, void **pages, const int *nodes, int *status,

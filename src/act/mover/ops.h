@@ -12,10 +12,11 @@
 #include <sys/types.h>
 
 typedef struct MoverOps {
-    /* Returns a descriptor for exactly this process, to be closed by the caller. -ESRCH: the process has
-     * exited, or its PID belongs to another one. */
-    int (*open_process)(void *context, pid_t pid, uint64_t start_ticks);
-    /* Whether the process has not exited. Until then, its PID is not reused. */
+    /* Returns a descriptor for exactly this process, to be closed by the caller, and the PID by which its memory can
+     * be read and moved. That is `pid` or, if the first thread has ended before the others, the TID of one of these.
+     * -ESRCH: the process has exited, or its PID belongs to another one. */
+    int (*open_process)(void *context, pid_t pid, uint64_t start_ticks, pid_t *ret_memory_pid);
+    /* Whether the process has not exited, and neither has the thread of a TID. Until then, that PID is not reused. */
     bool (*is_alive)(void *context, int process_fd);
     /* Reads a text file, malloc'd; -EFBIG if it is larger than `max`. */
     int (*read_file)(void *context, const char *path, size_t max, char **ret);

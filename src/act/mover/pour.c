@@ -46,7 +46,7 @@ MoverOutcome walk_ask(Walk *w, size_t first, size_t n, int *status)
 
     if (n == 0)
         return MOVER_DONE;
-    r = node->ops->move_pages(node->context, w->order->pid, n, node->pages + first, NULL, status + first,
+    r = node->ops->move_pages(node->context, w->memory_pid, n, node->pages + first, NULL, status + first,
                               false);
     w->account.n_asked += n;
     w->account.asked_usec += node->ops->now_usec(node->context) - began;
@@ -263,7 +263,7 @@ static MoverOutcome call(Walk *w, size_t first, size_t n, uint64_t bytes, size_t
     if (!node->ops->is_alive(node->context, w->process_fd))
         return MOVER_GONE;
     began = node->ops->now_usec(node->context);
-    r = node->ops->move_pages(node->context, w->order->pid, n, node->pages + first, node->nodes,
+    r = node->ops->move_pages(node->context, w->memory_pid, n, node->pages + first, node->nodes,
                               node->status + first, w->order->shared);
     took = node->ops->now_usec(node->context) - began;
     walk_count_call(w, took);

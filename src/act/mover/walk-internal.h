@@ -53,6 +53,7 @@ struct Walk {
     const WalkHost *host; /* of this step */
     WalkPhase phase;
     int process_fd;
+    pid_t memory_pid; /* see MoverOps.open_process */
     int error; /* of MOVER_FAILED */
     MoverGuard guard;
     bool hugetlb;         /* the process has such pages */

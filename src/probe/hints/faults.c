@@ -66,6 +66,7 @@ typedef struct HintFaults {
     EvidenceTarget target;
     EvidenceMachine machine;
     int proc_fd, cgroup_fd;
+    pid_t memory_pid;
     char *cgroup; /* to which cgroup_fd belongs; NULL: not known */
     HintRings *rings;
     pid_t *tids;
@@ -187,7 +188,7 @@ static int get_ready(HintFaults *faults)
 {
     int r;
 
-    faults->proc_fd = evidence_open_process(&faults->target);
+    faults->proc_fd = evidence_open_process(&faults->target, &faults->memory_pid);
     if (faults->proc_fd < 0)
         return faults->proc_fd == -ESRCH ? EVIDENCE_E_GONE : faults->proc_fd;
     if (!faults->target.insist && !faults->target.marked) {
@@ -234,7 +235,7 @@ static int locate_some(HintFaults *faults, Touches *touches, size_t n)
     for (size_t i = 0; i < n; i++)
         places->pages[i] = (void *)(uintptr_t)touches->blocks[places->asked[i]]
                                .address; /* NOLINT(performance-no-int-to-ptr) */
-    if (n > 0 && syscall(SYS_move_pages, faults->target.pid, n, places->pages, NULL, places->status, 0) < 0)
+    if (n > 0 && syscall(SYS_move_pages, faults->memory_pid, n, places->pages, NULL, places->status, 0) < 0)
         return errno == ESRCH ? EVIDENCE_E_GONE : -errno;
     for (size_t i = 0; i < n; i++)
         touches->blocks[places->asked[i]].node =

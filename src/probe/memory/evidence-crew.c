@@ -110,7 +110,7 @@ static bool is_parent_same(const Entry *entry)
         .pid = entry->parent.pid,
         .start_ticks = entry->parent.start_ticks,
     };
-    CLEANUP_CLOSE int fd = parent.pid > 0 ? evidence_open_process(&parent) : -1;
+    CLEANUP_CLOSE int fd = parent.pid > 0 ? evidence_open_process(&parent, NULL) : -1;
 
     return fd >= 0;
 }

@@ -9,6 +9,19 @@
 #include <fcntl.h>
 #include <stdio.h>
 
+/* Whether what shows this stat belongs to the process: it is its first thread, or another one of it. */
+static bool is_target(const EvidenceTarget *target, int proc_fd, const ProcStat *stat)
+{
+    char path[32];
+    ProcStat first;
+
+    if (stat->start_ticks == target->start_ticks)
+        return true;
+    (void)snprintf(path, sizeof(path), "task/%d/stat", target->pid);
+    return stat->pid != target->pid && procstat_read(proc_fd, path, &first) == 0 &&
+           first.start_ticks == target->start_ticks;
+}
+
 int evidence_look(const EvidenceTarget *target, int proc_fd, uint64_t *ret_rss_pages)
 {
     ProcStat stat;
@@ -16,26 +29,59 @@ int evidence_look(const EvidenceTarget *target, int proc_fd, uint64_t *ret_rss_p
 
     if (r < 0)
         return probe_error_is_gone(r) ? EVIDENCE_E_GONE : r;
-    if (stat.start_ticks != target->start_ticks || probe_has_ended(&stat))
+    if (procstat_has_ended(&stat) || !is_target(target, proc_fd, &stat))
         return EVIDENCE_E_GONE;
     *ret_rss_pages = stat.rss_pages;
     return 0;
 }
 
-int evidence_open_process(const EvidenceTarget *target)
+/* Opens the directory of a process, or of a thread by its own number: only that has "task", too. */
+static int open_directory(const EvidenceTarget *target, pid_t pid)
 {
-    CLEANUP_CLOSE int fd = -1;
-    uint64_t rss;
     char path[32];
-    int r;
+    int fd;
 
-    (void)snprintf(path, sizeof(path), "proc/%d", target->pid);
+    (void)snprintf(path, sizeof(path), "proc/%d", pid);
     fd = openat(target->root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return probe_error_is_gone(-errno) ? -ESRCH : -errno;
+    return fd;
+}
+
+/* Exchanges the directory of a process whose first thread has ended for that of another thread. */
+static int change_to_other(const EvidenceTarget *target, int *fd, pid_t *memory_pid)
+{
+    ProcStat stat;
+    CLEANUP_CLOSE int thread_fd = procstat_open_living(*fd, &stat);
+    int r = thread_fd < 0 ? thread_fd : open_directory(target, stat.pid);
+
+    if (r < 0)
+        return probe_error_is_gone(r) ? -ESRCH : r;
+    (void)close(*fd);
+    *fd = r;
+    *memory_pid = stat.pid;
+    return 0;
+}
+
+int evidence_open_process(const EvidenceTarget *target, pid_t *ret_memory_pid)
+{
+    CLEANUP_CLOSE int fd = open_directory(target, target->pid);
+    pid_t memory_pid = target->pid;
+    uint64_t rss;
+    int r;
+
+    if (fd < 0)
+        return fd;
     r = evidence_look(target, fd, &rss);
+    if (r == EVIDENCE_E_GONE) {
+        r = change_to_other(target, &fd, &memory_pid);
+        if (r == 0)
+            r = evidence_look(target, fd, &rss);
+    }
     if (r != 0)
         return r < 0 ? r : -ESRCH;
+    if (ret_memory_pid)
+        *ret_memory_pid = memory_pid;
     return TAKE_FD(fd);
 }
 

@@ -157,10 +157,13 @@ MemoryRegions *evidence_regions(EvidenceSession *session);
  * copied. Initially all memory. The nodes of other blocks are not known. 0 or -ENOMEM. */
 int evidence_ask(EvidenceSession *session, const EvidenceRange *ranges, size_t n);
 
-/* For the implementations: opens the directory of the process in /proc. Descriptor; -ESRCH: it is gone; -errno. */
-int evidence_open_process(const EvidenceTarget *target);
+/* For the implementations: opens the directory of the process in /proc, and gives its PID (may be NULL). If the first
+ * thread has ended before the others, it is the directory of one of these, with its TID, because that of the process
+ * shows no memory; it has the same files. Descriptor; -ESRCH: the process is gone; -errno. */
+int evidence_open_process(const EvidenceTarget *target, pid_t *ret_memory_pid);
 
-/* Checks that it is still the same process, and reads its size. 0, EVIDENCE_E_GONE or -errno. */
+/* Checks that it is still the same process, and that its memory is still shown there, and reads its size. 0,
+ * EVIDENCE_E_GONE or -errno. */
 int evidence_look(const EvidenceTarget *target, int proc_fd, uint64_t *ret_rss_pages);
 
 /* For the implementations: updates the threads of the table to those of the process, which *tids holds in

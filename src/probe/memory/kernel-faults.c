@@ -73,7 +73,7 @@ static void end(void *context)
 static int begin(const EvidenceTarget *target, const EvidenceMachine *machine, void **ret_context)
 {
     KernelFaults *faults;
-    int proc_fd = evidence_open_process(target);
+    int proc_fd = evidence_open_process(target, NULL);
 
     if (proc_fd == -ESRCH)
         return EVIDENCE_E_GONE;

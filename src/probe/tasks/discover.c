@@ -29,7 +29,7 @@
 
 static bool is_gone_state(const ProcStat *stat)
 {
-    return probe_has_ended(stat) && stat->num_threads <= 1;
+    return procstat_has_ended(stat) && stat->num_threads <= 1;
 }
 
 /* A process is first met right after fork(2), and may take this long to call exec(2) and become another program. */
@@ -256,7 +256,7 @@ static int refresh_cpuset(Probe *probe, World *world, Process *process, SeenProc
 static bool is_kept(const Probe *probe, const Subject *subject, const Process *process,
                     const SeenProcess *old)
 {
-    return probe_has_ended(&subject->stat) && process->workload.i >= 0 &&
+    return procstat_has_ended(&subject->stat) && process->workload.i >= 0 &&
            old->decision == PROBE_DECISION_TAKE && !is_refused(probe, subject);
 }
 
@@ -346,7 +346,7 @@ static int glance(Probe *probe, World *world, Process *process, SeenProcess *see
         return 0;
     if (subject_look_up_stat(probe, process->pid, large ? process->pid : 0, &stat) < 0 ||
         stat.start_ticks != process->start_ticks || strcmp(stat.comm, process->comm) != 0 ||
-        probe_has_ended(&stat) || /* also if others go on: stat does not show their memory */
+        procstat_has_ended(&stat) || /* also if others go on: stat does not show their memory */
         stat.num_threads != count_threads(world, process))
         return 1;
     refresh_numbers(probe, process, &stat,

@@ -56,35 +56,15 @@ int subject_look_up_stat(Probe *probe, pid_t pid, pid_t tid, ProcStat *ret)
     return take_stat(probe, text, n, ret);
 }
 
-/* Opens the directory of a thread that has not ended. Descriptor or -errno. */
-static int open_living(Probe *probe, int fd, ProcStat *ret)
-{
-    CLEANUP(closedir_p) DIR *dir = root_open_directory(fd, "task");
-    const struct dirent *entry;
-    pid_t tid;
-
-    if (!dir)
-        return probe_note_error(probe, -errno);
-    while ((entry = readdir(dir))) {
-        CLEANUP_CLOSE int thread_fd = -1;
-
-        if (!scan_pid(entry->d_name, &tid))
-            continue;
-        thread_fd = openat(dirfd(dir), entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (thread_fd >= 0 && subject_read_stat(probe, thread_fd, "stat", ret) == 0 && !probe_has_ended(ret))
-            return TAKE_FD(thread_fd);
-    }
-    return -ENOENT;
-}
-
 /* Chooses where to read what a process is. */
 static void open_facts(Probe *probe, Subject *subject)
 {
     ProcStat stat;
     int fd = -1;
 
-    if (probe_has_ended(&subject->stat) && subject->stat.num_threads > 1)
-        fd = open_living(probe, subject->fd, &stat);
+    if (procstat_has_ended(&subject->stat) && subject->stat.num_threads > 1)
+        fd = probe_note_error(probe, procstat_open_living(subject->fd, &stat));
+    probe->statistics.n_reads += fd >= 0;
     if (fd >= 0)
         subject->stat.rss_pages = stat.rss_pages;
     subject->facts_fd = fd >= 0 ? fd : subject->fd;

@@ -74,7 +74,7 @@ static bool due(unsigned *countdown)
     return *countdown > 0 && --*countdown == 0;
 }
 
-static int machine_open(void *context, pid_t pid, uint64_t start_ticks)
+static int machine_open(void *context, pid_t pid, uint64_t start_ticks, pid_t *ret_memory_pid)
 {
     Machine *machine = context;
 
@@ -82,6 +82,7 @@ static int machine_open(void *context, pid_t pid, uint64_t start_ticks)
         return machine->open_error;
     if (pid != MACHINE_PID || start_ticks != MACHINE_START || machine->dead)
         return -ESRCH;
+    *ret_memory_pid = pid;
     return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 

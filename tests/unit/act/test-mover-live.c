@@ -12,6 +12,8 @@
 #include <inttypes.h>
 #include <linux/capability.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -66,10 +68,40 @@ static void *map_shared(void)
     return mmap(NULL, SHARED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 }
 
-static void child_main(int ready, int go)
+/* Tells that the child is ready, and checks its memory when it is to end. */
+typedef struct Rest {
+    int ready, go;
+    const uint64_t *private, *shared;
+} Rest;
+
+static void *child_rest(void *userdata)
 {
+    const Rest *rest = userdata;
+    char c = 0;
+
+    if (write(rest->ready, &c, 1) != 1)
+        _exit(3);
+    while (read(rest->go, &c, 1) < 0 && errno == EINTR)
+        continue;
+    _exit(is_filled(rest->private, PRIVATE_BYTES, 1) && is_filled(rest->shared, SHARED_BYTES, 2) ? 0 : 1);
+}
+
+/* The same in another thread, after the first one has ended. */
+static void *child_rest_alone(void *userdata)
+{
+    int root_fd = root_open("/");
+    ProcStat stat;
+
+    while (procstat_read_task(root_fd, getpid(), 0, &stat) == 0 && !procstat_has_ended(&stat))
+        (void)sched_yield();
+    return child_rest(userdata);
+}
+
+static void child_main(Rest *rest, bool alone)
+{
+    pthread_t thread;
     uint64_t *private, *shared;
-    char *end, c = 0;
+    char *end;
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     private = mmap(NULL, PRIVATE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -87,11 +119,14 @@ static void child_main(int ready, int go)
     (void)madvise(private, PRIVATE_BYTES, MADV_NOHUGEPAGE);
     if (mlock(end - 4096, 4096) < 0 && errno != EPERM && errno != ENOMEM)
         _exit(3);
-    if (write(ready, &c, 1) != 1)
+    rest->private = private;
+    rest->shared = shared;
+    if (!alone)
+        (void)child_rest(rest);
+    if (pthread_create(&thread, NULL, child_rest_alone, rest) != 0)
         _exit(3);
-    while (read(go, &c, 1) < 0 && errno == EINTR)
-        continue;
-    _exit(is_filled(private, PRIVATE_BYTES, 1) && is_filled(shared, SHARED_BYTES, 2) ? 0 : 1);
+    (void)syscall(SYS_exit, 0); /* of this thread alone */
+    abort();
 }
 
 static uint64_t start_of(const Live *live, pid_t pid)
@@ -102,7 +137,7 @@ static uint64_t start_of(const Live *live, pid_t pid)
     return stat.start_ticks;
 }
 
-static void start_child(Live *live)
+static void start(Live *live, bool alone)
 {
     int ready[2], go[2];
     char c;
@@ -112,8 +147,11 @@ static void start_child(Live *live)
     live->child = fork();
     assert_true(live->child >= 0);
     if (live->child == 0) {
+        static Rest rest; /* outlives the first thread */
+
         (void)close(go[1]);
-        child_main(ready[1], go[0]);
+        rest = (Rest){.ready = ready[1], .go = go[0]};
+        child_main(&rest, alone);
     }
     (void)close(ready[1]);
     (void)close(go[0]);
@@ -122,6 +160,11 @@ static void start_child(Live *live)
     (void)close(ready[0]);
     live->order.pid = live->child;
     live->order.start_ticks = start_of(live, live->child);
+}
+
+static void start_child(Live *live)
+{
+    start(live, false);
 }
 
 /* Ends the child, whose memory must be as it was written. */
@@ -316,6 +359,30 @@ static void test_there_and_back(void **state)
     end_child(live);
 }
 
+/* The first thread has ended: only another one gives access to the memory. */
+static void test_first_thread_has_ended(void **state)
+{
+    Live *live = *state;
+    pid_t pid = 0;
+    MoverResult result;
+    int fd;
+
+    if (!is_allowed())
+        skip();
+    start(live, true);
+    result = carry_out(live, memory_node(live, -1));
+    assert_int_equal(result.outcome, MOVER_DONE);
+    assert_true(result.account.n_asked > 0);
+    assert_true(result.account.refused_bytes[MOVER_REASON_FILE] > 0);
+    fd = mover_ops_kernel.open_process(&live->root_fd, live->child, live->order.start_ticks, &pid);
+    assert_true(fd >= 0);
+    assert_int_not_equal(pid, live->child);
+    assert_true(mover_ops_kernel.is_alive(&live->root_fd, fd));
+    end_child(live);
+    assert_false(mover_ops_kernel.is_alive(&live->root_fd, fd));
+    (void)close(fd);
+}
+
 /* A PID that belongs to another process by now, or to none, is left alone. */
 static void test_gone(void **state)
 {
@@ -450,14 +517,16 @@ static void test_open_process(void **state)
 {
     Live *live = *state;
     uint64_t own = start_of(live, getpid());
-    int fd = mover_ops_kernel.open_process(&live->root_fd, getpid(), own);
+    pid_t pid = 0;
+    int fd = mover_ops_kernel.open_process(&live->root_fd, getpid(), own, &pid);
 
     assert_true(fd >= 0);
+    assert_int_equal(pid, getpid());
     assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
     assert_true(mover_ops_kernel.is_alive(&live->root_fd, fd));
     (void)close(fd);
-    assert_int_equal(mover_ops_kernel.open_process(&live->root_fd, getpid(), own + 1), -ESRCH);
-    assert_int_equal(mover_ops_kernel.open_process(&live->root_fd, 1 << 22, own), -ESRCH);
+    assert_int_equal(mover_ops_kernel.open_process(&live->root_fd, getpid(), own + 1, &pid), -ESRCH);
+    assert_int_equal(mover_ops_kernel.open_process(&live->root_fd, 1 << 22, own, &pid), -ESRCH);
 }
 
 /* What is read of this machine is plausible. */
@@ -497,5 +566,5 @@ static void test_thread(void **state)
     end_child(live);
 }
 
-TEST_MAIN(setup, teardown, test_order, test_there_and_back, test_gone, test_zombie, test_same_node,
-          test_migrate, test_open_process, test_room, test_thread)
+TEST_MAIN(setup, teardown, test_order, test_there_and_back, test_first_thread_has_ended, test_gone,
+          test_zombie, test_same_node, test_migrate, test_open_process, test_room, test_thread)

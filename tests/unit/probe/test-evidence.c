@@ -2,9 +2,15 @@
 
 /* Which kind of evidence is chosen, and the kernel's own faults from files. */
 
+#include "kernel/procstat.h"
 #include "probe-test.h"
 #include "probe/hints/watch.h"
 #include "probe/memory/evidence.h"
+#include "probe/memory/region-maps.h"
+
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 
 static EvidenceMachine machine_with(const EvidenceKind *kinds, size_t n)
 {
@@ -193,6 +199,76 @@ static void test_refused(void **state)
     assert_int_equal(evidence_begin(&machine, EVIDENCE_KERNEL, &target, &session), EVIDENCE_E_GONE);
 }
 
+static void *wait_for_end(void *userdata)
+{
+    char c;
+
+    (void)!read(*(const int *)userdata, &c, 1);
+    _exit(0);
+}
+
+/* Starts a child whose first thread ends, and waits until it has. The child ends when `*ret_go` is closed. */
+static pid_t start_without_first(int root_fd, int *ret_go, ProcStat *ret)
+{
+    static int go[2];
+    pthread_t thread;
+    pid_t pid;
+
+    assert_int_equal(pipe2(go, O_CLOEXEC), 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        (void)close(go[1]);
+        if (pthread_create(&thread, NULL, wait_for_end, &go[0]) == 0)
+            (void)syscall(SYS_exit, 0); /* of this thread alone */
+        _exit(1);
+    }
+    (void)close(go[0]);
+    *ret_go = go[1];
+    do
+        assert_int_equal(procstat_read_task(root_fd, pid, 0, ret), 0);
+    while (!procstat_has_ended(ret));
+    assert_true(ret->num_threads > 1);
+    return pid;
+}
+
+/* Another thread shows the memory of a process whose first one has ended. */
+static void test_first_thread_has_ended(void **state)
+{
+    CLEANUP_CLOSE int root_fd = root_open("/"), fd = -1;
+    EvidenceTarget target = {.root_fd = root_fd};
+    MemoryRegions regions = {0};
+    Touches touches;
+    CLEANUP_FREE pid_t *tids = NULL;
+    size_t capacity = 0, n = 0;
+    pid_t memory_pid = 0;
+    uint64_t rss = 0;
+    ProcStat first;
+    int go;
+
+    touches_init(&touches, 1);
+    target.pid = start_without_first(root_fd, &go, &first);
+    target.start_ticks = first.start_ticks;
+    fd = evidence_open_process(&target, &memory_pid);
+    assert_true(fd >= 0);
+    assert_int_not_equal(memory_pid, target.pid);
+    assert_int_equal(evidence_look(&target, fd, &rss), 0);
+    assert_true(rss > 0);
+    assert_int_equal(region_maps_read(fd, false, NULL, &regions), 0);
+    assert_true(regions.n > 0);
+    assert_int_equal(evidence_follow_threads(fd, target.pid, &touches, &tids, &capacity, &n), 0);
+    assert_non_null(touches_thread(&touches, memory_pid));
+    target.start_ticks++;
+    assert_int_equal(evidence_look(&target, fd, &rss), EVIDENCE_E_GONE);
+    assert_int_equal(evidence_open_process(&target, &memory_pid), -ESRCH);
+    target.start_ticks--;
+    (void)close(go);
+    assert_int_equal(waitpid(target.pid, NULL, 0), target.pid);
+    assert_int_equal(evidence_look(&target, fd, &rss), EVIDENCE_E_GONE);
+    regions_done(&regions);
+    touches_done(&touches);
+}
+
 /* Who uses the soft-dirty bits */
 
 #define DIRTY   (1ULL << 55)
@@ -254,6 +330,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_watch_before, setup, teardown),
         cmocka_unit_test_setup_teardown(test_watch_meanwhile, setup, teardown),
+        cmocka_unit_test(test_first_thread_has_ended),
     };
 
     return cmocka_run_group_tests_name("probe/evidence", tests, NULL, NULL);
