@@ -183,6 +183,10 @@ TWINS = {
     "s-widen": [("what each uses alone does not count", {"Daemon=yes": "Off=alone"})],
     "s-beside": [("what is wide gets a home of several nodes", {"[Variant blind]": "[Variant blind]\nOff=beside"})],
     "s-starves": [("it waits for its memory", {"Daemon=yes": "Off=starves"})],
+    "s-level": [
+        ("no thread changes its node", {"[Variant daemon]": "[Variant daemon]\nOff=relieve"}),
+        ("it is not known who waits for memory", {"Counters=yes": "Counters=no"}),
+    ],
     "s-room": [("threads go where others are", {"Daemon=yes": "Off=room"})],
     "s-pref": [
         ("nobody has a home", {"Mode=compress": "Mode=none"}),

@@ -88,6 +88,7 @@ static void measure_nodes(ThreadHomes *h)
         h->capacity_sum += h->capacity[i];
         h->cores_sum += h->cores[i];
     }
+    h->presses = thread_units_press_memory(h);
     h->largest_kept = largest_unit(h, h->largest, h->capacity_sum);
     h->largest = largest_unit(h, h->largest, h->capacity_sum + h->capacity_sum / MUCH_PART);
 }
@@ -244,32 +245,41 @@ static void keep(ThreadHomes *h)
     }
 }
 
-/* Whether another node is better for a unit than its own: with the unit it is less full, for its size, and
- * demand beyond the CPUs shrinks by at least a quarter of the unit (a choice of ours). Of two nodes that are
- * alike, one is always a little fuller. */
+/* Whether a thread on its own leaves a node with more than its share for one that stays within its share. */
+static bool is_levelling(const ThreadHomes *h, const PlannerUnit *unit, uint32_t node, uint32_t other)
+{
+    return h->presses && unit->n_threads == 1 &&
+           h->load[other] + unit->demand <= share_of(h, other, h->demand) &&
+           h->load[node] >= share_of(h, node, h->demand) + unit->demand / 4;
+}
+
+/* Whether another node is better for a unit than its own that is crowded: with the unit it is less full, for its size,
+ * and demand beyond the CPUs shrinks by at least a quarter of the unit (a choice of ours). Of two nodes that are alike,
+ * one is always a little fuller. */
 static bool is_emptier(const ThreadHomes *h, const PlannerUnit *unit, uint32_t node, uint32_t other)
 {
     uint64_t load = h->load[other] + unit->demand;
 
-    return load * h->capacity[node] < h->load[node] * h->capacity[other] &&
+    return h->load[node] > h->capacity[node] &&
+           load * h->capacity[node] < h->load[node] * h->capacity[other] &&
            load + h->capacity[node] + unit->demand / 4 <= h->load[node] + h->capacity[other];
 }
 
-/* The node where a unit that is one too many for the CPUs of its own is better off: one with room, and
- * emptier with it. -1: none. */
+/* The node where a unit that is one too many for its own, or for the memory of that, is better off: one with room.
+ * -1: none. */
 static int32_t better_node(const ThreadHomes *h, const PlannerUnit *unit, uint32_t node)
 {
     int32_t best = -1;
 
-    for (uint32_t i = 0; h->load[node] > h->capacity[node] && i < h->n_nodes; i++)
-        if (has_room(h, i, unit) && is_emptier(h, unit, node, i) &&
+    for (uint32_t i = 0; i < h->n_nodes; i++)
+        if (has_room(h, i, unit) && (is_emptier(h, unit, node, i) || is_levelling(h, unit, node, i)) &&
             (best < 0 || is_better(h, unit, i, (uint32_t)best)))
             best = (int32_t)i;
     return best;
 }
 
-/* Relieves nodes that are crowded while others have room, since the home has grown or a thread has left. The
- * unit with the least regret goes first. Each move makes the loads more alike, so this ends. */
+/* Relieves nodes that are crowded while others have room, since the home has grown, a thread has left, or another group
+ * has. The unit with the least regret goes first. Each move makes the loads more alike, so this ends. */
 static void relieve(ThreadHomes *h)
 {
     bool any = rule_holds(h->p->world, ABLATION_RELIEVE);

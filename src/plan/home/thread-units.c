@@ -3,6 +3,7 @@
 #include "plan/home/thread-units.h"
 
 #include "plan/choose/choose.h"
+#include "plan/choose/memory.h"
 
 /* Cores are plentiful for a group that wants at most half of those of its home. A set that is apart stays so until
  * there is room for a third more than its deviation. Choices of ours, on which work hardly depends (BENCHMARKS.md). */
@@ -231,4 +232,14 @@ int32_t thread_units_here(const ThreadHomes *h, const PlannerUnit *unit)
                    rule_holds(h->p->world, ABLATION_HERE)
                ? cpu->node.i
                : -1;
+}
+
+bool thread_units_press_memory(const ThreadHomes *h)
+{
+    const Group *group = &h->p->world->groups[h->group];
+    const PlannerGroup *g = &h->p->s->groups[h->group];
+
+    return g->traffic_sum > 0 && choose_memory_stall_discount(h->p, g) == 0 &&
+           choose_memory_alone(h->p, group) > 0 &&
+           MAX(group->demand_permille, group->want_permille) <= h->cores_sum;
 }

@@ -26,6 +26,7 @@ typedef struct ThreadHomes {
     uint64_t demand, capacity_sum, cores_sum, use_sum;
     uint32_t pausing; /* mean demand of its threads that pause, permille, while it waits much; else 0 */
     uint64_t largest, largest_kept; /* the most a unit may want of a node; the same if it has that node */
+    bool presses; /* thread_units_press_memory() */
     uint64_t *taken; /* [n_nodes]: permille of all groups, by the packing and by threads that have a node */
 } ThreadHomes;
 
@@ -35,6 +36,10 @@ int thread_units_gather(ThreadHomes *h);
 
 /* The node where a thread runs that pauses much and has no node yet; -1: none, or not known. */
 int32_t thread_units_here(const ThreadHomes *h, const PlannerUnit *unit);
+
+/* Whether the threads of the group are known to wait for memory that they use alone, and have cores to spare
+ * (ThreadHomes.cores_sum): then each gets more where fewer others use the same memory controllers (P5). */
+bool thread_units_press_memory(const ThreadHomes *h);
 
 /* The largest distance between two nodes; above DISTANCE_HERE. */
 uint64_t thread_units_farthest(const Topology *topology);

@@ -255,6 +255,44 @@ static void test_home_grows(void **state)
         assert_int_equal(n[i], 1);
 }
 
+/* Six threads, two on each of three nodes, and a fourth node that another group has left: one of them goes there if
+ * they are known to wait for memory, and if there are cores to spare. */
+static void test_memory_pressed(void **state)
+{
+    static const struct {
+        uint32_t stall_permille, traffic_mb;
+        bool smt;
+        int on_last;
+    } cases[] = {{300, 5000, false, 1}, {30, 5000, false, 0}, {300, 0, false, 0}, {300, 5000, true, 0}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        int n = 0;
+        Process *process;
+        CLEANUP(fixture_done) Fixture f;
+
+        fixture_init_with(&f, cases[i].smt ? "numa:4 l3:1 core:1 pu:2" : "numa:4 l3:1 core:2 pu:1", AUTO);
+        fixture_process(&f, 10, "a", NULL);
+        process = world_process(f.world, 10);
+        process->stall_usec = f.world->now_usec;
+        process->stall_permille = (uint16_t)cases[i].stall_permille;
+        process->traffic_mb = cases[i].traffic_mb;
+        process->cpu_permille = 6000;
+        for (pid_t tid = 10; tid < 16; tid++) {
+            uint64_t pages[4] = {0};
+
+            pages[(tid - 10) / 2] = 1000;
+            fixture_task(&f, 10, tid, (unsigned)tid - 10);
+            fixture_use(&f, 10, tid, pages, 1000, (TaskKey){0});
+            fixture_find(&f, 10, tid)->home_node.i = (tid - 10) / 2;
+        }
+        fixture_cpus(&f, 0, 7, 1000, 0);
+        place(&f);
+        for (pid_t tid = 10; tid < 16; tid++)
+            n += fixture_find(&f, 10, tid)->home_node.i == 3;
+        assert_int_equal(n, cases[i].on_last);
+    }
+}
+
 /* Five threads on two nodes of two CPUs: the fifth stays where it is, whichever node has slightly more other load. */
 static void test_one_too_many(void **state)
 {
@@ -395,6 +433,6 @@ static void test_text(void **state)
 }
 
 TEST_MAIN(NULL, NULL, test_unknown, test_asked, test_caches_fill, test_start, test_flip, test_moving,
-          test_little, test_others, test_home_grows, test_beside_others, test_stays_beside_its_own,
-          test_mostly_private, test_one_too_many, test_shares, test_no_chain, test_lend, test_text,
-          test_loses_node)
+          test_little, test_others, test_home_grows, test_memory_pressed, test_beside_others,
+          test_stays_beside_its_own, test_mostly_private, test_one_too_many, test_shares, test_no_chain,
+          test_lend, test_text, test_loses_node)
