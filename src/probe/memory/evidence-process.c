@@ -15,11 +15,10 @@ static bool is_target(const EvidenceTarget *target, int proc_fd, const ProcStat 
     char path[32];
     ProcStat first;
 
-    if (stat->start_ticks == target->start_ticks)
-        return true;
+    if (stat->pid == target->pid)
+        return stat->start_ticks == target->start_ticks;
     (void)snprintf(path, sizeof(path), "task/%d/stat", target->pid);
-    return stat->pid != target->pid && procstat_read(proc_fd, path, &first) == 0 &&
-           first.start_ticks == target->start_ticks;
+    return procstat_read(proc_fd, path, &first) == 0 && first.start_ticks == target->start_ticks;
 }
 
 int evidence_look(const EvidenceTarget *target, int proc_fd, uint64_t *ret_rss_pages)
