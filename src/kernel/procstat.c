@@ -147,11 +147,15 @@ int procstat_open_living(int process_fd, ProcStat *ret)
         return -errno;
     while ((entry = readdir(dir))) {
         CLEANUP_CLOSE int fd = -1;
+        int r;
 
         if (!scan_pid(entry->d_name, &tid))
             continue;
         fd = openat(dirfd(dir), entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (fd >= 0 && procstat_read(fd, "stat", ret) == 0 && !procstat_has_ended(ret))
+        r = fd < 0 ? -errno : procstat_read(fd, "stat", ret);
+        if (r == -EMFILE || r == -ENFILE)
+            return r; /* says nothing about the thread */
+        if (r == 0 && !procstat_has_ended(ret))
             return TAKE_FD(fd);
     }
     return -ESRCH;

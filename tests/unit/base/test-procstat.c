@@ -5,6 +5,8 @@
 #include "kernel/procstat.h"
 #include "unit-test.h"
 
+#include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define TAIL                                                                      \
@@ -102,4 +104,30 @@ static void test_self(void **state)
     assert_int_equal(s.num_threads, 1);
 }
 
-TEST_MAIN(NULL, NULL, test_fields, test_names, test_exiting, test_garbage, test_self)
+/* A lack of descriptors, one for each of the directory, the thread and its file, does not look like threads that have
+ * ended. */
+static void test_no_descriptors(void **state)
+{
+    CLEANUP_CLOSE int self = root_open("/proc/self");
+    struct rlimit limit, few;
+    ProcStat stat;
+    int next = fcntl(self, F_DUPFD_CLOEXEC, 0), fd = -1;
+
+    assert_true(next >= 0);
+    (void)close(next);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    few = limit;
+    for (int n = 0; n <= 3; n++) {
+        few.rlim_cur = (rlim_t)(next + n);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+        fd = procstat_open_living(self, &stat);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        if (n < 3)
+            assert_int_equal(fd, -EMFILE);
+    }
+    assert_true(fd >= 0);
+    assert_int_equal(stat.pid, getpid());
+    (void)close(fd);
+}
+
+TEST_MAIN(NULL, NULL, test_fields, test_names, test_exiting, test_garbage, test_self, test_no_descriptors)
